@@ -1,0 +1,36 @@
+package webhooks
+
+import (
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/fencedlease/fencedlease/fence"
+)
+
+// refused is the answer that refuses a request. The API server hands its Status
+// to the client as it is, with the webhook's name before the message.
+func refused(req admission.Request, r *fence.Refusal) admission.Response {
+	details := &metav1.StatusDetails{
+		Name: req.Name, Group: req.Resource.Group, Kind: req.Resource.Resource,
+		RetryAfterSeconds: r.RetryAfterSeconds,
+	}
+	for _, cause := range r.Facts.Causes() {
+		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(cause.Type), Message: cause.Value})
+	}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
+		Result: &metav1.Status{
+			Status: metav1.StatusFailure, Code: r.Code,
+			Reason: metav1.StatusReason(r.Reason), Message: r.Message, Details: details,
+		},
+		AuditAnnotations: map[string]string{"reason": string(r.Reason)},
+	}}
+}
+
+// undecodable is the answer to a review that makes no sense: the API server
+// never sends one.
+func undecodable(err error) admission.Response {
+	return admission.Errored(http.StatusBadRequest, err)
+}

@@ -1,0 +1,92 @@
+package webhooks
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/fencedlease/fencedlease/fence"
+)
+
+// verdicts counts verdicts, not writes: the API server may ask several times for
+// one write. No object names: their number has no bound.
+var verdicts = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	Name: "fencedlease_guard_verdicts_total",
+	Help: "Verdicts on writes to guarded objects, by the row of the verdict table that decided, the reason of the refusal (empty if admitted), and how the write was admitted.",
+}, []string{"operation", "row", "reason", "admitted", "dry_run"})
+
+// How a write was admitted, in the metric.
+const (
+	admittedNo       = "no"
+	admittedYes      = "yes"
+	admittedByWarn   = "warn"
+	admittedByBypass = "bypass"
+)
+
+// recorder makes verdicts visible: a count for each, and an Event, bounded in
+// rate, for each write that was admitted although its token was not in order.
+type recorder struct {
+	events  events.EventRecorder
+	limiter *rate.Limiter
+}
+
+// newRecorder records at most one Event a second, after a burst of 20.
+func newRecorder(to events.EventRecorder) *recorder {
+	return &recorder{events: to, limiter: rate.NewLimiter(1, 20)}
+}
+
+func (r *recorder) record(ctx context.Context, req admission.Request, fencedLease string, v fence.Verdict) {
+	dryRun := req.DryRun != nil && *req.DryRun
+	admitted, reason := admittedYes, ""
+	switch {
+	case !v.Allowed():
+		admitted, reason = admittedNo, string(v.Refusal.Reason)
+	case v.Warned:
+		admitted = admittedByWarn
+	case v.BypassReason != "":
+		admitted = admittedByBypass
+	}
+	verdicts.WithLabelValues(string(req.Operation), string(v.Row), reason, admitted, strconv.FormatBool(dryRun)).Inc()
+	if dryRun || admitted == admittedNo || admitted == admittedYes {
+		return
+	}
+
+	log.FromContext(ctx).Info("admitted although refused", "by", admitted, "bypassReason", bounded(v.BypassReason),
+		"refusal", v.Refused.Reason, "fencedLease", fencedLease, "user", bounded(req.UserInfo.Username))
+	if !r.limiter.Allow() {
+		return
+	}
+	object := &corev1.ObjectReference{
+		APIVersion: req.Kind.Group + "/" + req.Kind.Version, Kind: req.Kind.Kind,
+		Namespace: req.Namespace, Name: req.Name,
+	}
+	if req.Kind.Group == "" {
+		object.APIVersion = req.Kind.Version
+	}
+	if admitted == admittedByBypass {
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, "FenceBypassed", "Bypass",
+			"user %s broke the glass of FencedLease %s: %s (refused otherwise: %s)",
+			bounded(req.UserInfo.Username), fencedLease, bounded(v.BypassReason), v.Refused.Reason)
+		return
+	}
+	r.events.Eventf(object, nil, corev1.EventTypeWarning, "FenceWarned", "Warn",
+		"a write by %s was admitted only because enforcement of FencedLease %s is Warn (refused otherwise: %s)",
+		bounded(req.UserInfo.Username), fencedLease, v.Refused.Reason)
+}
+
+// bounded cuts what a user chose to a length that fits an Event and a log line.
+func bounded(s string) string {
+	const most = 256
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
