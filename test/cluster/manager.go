@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/fencedlease/fencedlease/test/cluster/process"
+)
+
+// ManagerOptions say how to run a manager. The zero value is what an
+// installation has, on the loopback interface.
+type ManagerOptions struct {
+	// Binary is the manager's program. Defaults to $FENCEDLEASE_MANAGER, or else
+	// to bin/manager of the repository.
+	Binary string
+
+	// LogPath is a file to which its output is appended. Defaults to a file in
+	// the cluster's directory.
+	LogPath string
+
+	// ExtraArgs come last, so they override what the harness sets. A second
+	// manager needs a --webhook-port of its own; the API server calls the first.
+	ExtraArgs []string
+
+	// NotInForce returns as soon as the manager says that it is ready, without
+	// making sure that the API server calls its webhooks.
+	NotInForce bool
+}
+
+// Manager is the manager binary as a process. It is not safe for use by several
+// goroutines at once.
+type Manager struct {
+	// LogPath is the file with its output, over all restarts.
+	LogPath string
+
+	cluster     *Cluster
+	name        string
+	binary      string
+	args        []string
+	metricsPort int
+	healthPort  int
+	inForce     bool
+	process     *process.Process
+}
+
+// StartManager runs a manager as the service account that config/ gives it, with
+// a token of its own: exactly the rights of config/rbac. It returns once the
+// manager is ready and the API server calls the webhooks that Install applied.
+func (c *Cluster) StartManager(ctx context.Context, opts ManagerOptions) (*Manager, error) {
+	c.say("starting the manager")
+	if c.webhook.port == 0 {
+		return nil, errors.New("call Install before StartManager")
+	}
+	m, err := c.newManager(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.start(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// newManager prepares a manager: its ports, its identity, its arguments.
+func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manager, err error) {
+	c.mu.Lock()
+	number := len(c.managers) + 1
+	c.mu.Unlock()
+
+	m := &Manager{cluster: c, name: fmt.Sprintf("manager-%d", number), LogPath: opts.LogPath, inForce: !opts.NotInForce}
+	if m.binary, err = c.managerBinary(opts.Binary); err != nil {
+		return nil, err
+	}
+	if m.LogPath == "" {
+		m.LogPath = c.path(m.name + ".log")
+	}
+	if m.metricsPort, err = freePort(); err != nil {
+		return nil, err
+	}
+	if m.healthPort, err = freePort(); err != nil {
+		return nil, err
+	}
+	cfg, err := c.tokenConfig(ctx, Namespace, ServiceAccount, nil)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := c.path(m.name + ".kubeconfig")
+	if err := c.Kubeconfig(kubeconfig, cfg); err != nil {
+		return nil, err
+	}
+	m.args = append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--namespace=" + Namespace,
+		"--webhook-host=" + localhost,
+		fmt.Sprintf("--webhook-port=%d", c.webhook.port),
+		"--webhook-cert-dir=" + c.webhook.certDir,
+		"--webhook-dns-name=" + webhookService + "." + Namespace + ".svc",
+		"--metrics-bind-address=" + address(m.metricsPort),
+		"--health-probe-bind-address=" + address(m.healthPort),
+	}, opts.ExtraArgs...)
+	return m, nil
+}
+
+// managerBinary is the absolute path of the manager to run.
+func (c *Cluster) managerBinary(path string) (string, error) {
+	if path == "" {
+		path = os.Getenv("FENCEDLEASE_MANAGER")
+	}
+	if path == "" {
+		path = filepath.Join(c.root, "bin", "manager")
+	}
+	return program(path, "make build")
+}
+
+// start runs the process and waits until it does its work.
+func (m *Manager) start(ctx context.Context) error {
+	if err := m.run(); err != nil {
+		return err
+	}
+	ready := func(ctx context.Context) error {
+		return healthy(ctx, "http://"+address(m.healthPort)+"/readyz", rest.TLSClientConfig{})
+	}
+	err := waitUnless(ctx, m.process.Done(), startTimeout, "the manager", ready)
+	if err == nil && m.inForce {
+		err = m.cluster.waitForWebhooks(ctx, m.process.Done())
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s\n%w", err, process.Tail(m.LogPath, 20), m.process.Stop(stopTimeout))
+	}
+	return nil
+}
+
+// run starts the process, unless the cluster was stopped meanwhile.
+func (m *Manager) run() error {
+	m.cluster.mu.Lock()
+	defer m.cluster.mu.Unlock()
+	if m.cluster.stopped {
+		return errors.New("the cluster is stopped")
+	}
+	first := m.process == nil
+	var err error
+	if m.process, err = process.Start(m.cluster.Dir, m.name, m.binary, m.LogPath, m.args...); err != nil {
+		return err
+	}
+	if first {
+		m.cluster.managers = append(m.cluster.managers, m)
+	}
+	return nil
+}
+
+// Stop ends the manager the way a kubelet does: SIGTERM, and SIGKILL after a
+// grace period, or earlier when ctx ends. The error says if it had to be killed
+// or ended with a status other than 0.
+func (m *Manager) Stop(ctx context.Context) error {
+	grace := stopTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		grace = min(grace, time.Until(deadline))
+	}
+	return m.process.Stop(grace)
+}
+
+// Kill ends the manager with SIGKILL: a crash.
+func (m *Manager) Kill() error { return m.process.Kill() }
+
+// Pause stops the manager in its tracks, with SIGSTOP: its connections stay
+// open, and nothing answers.
+func (m *Manager) Pause() error { return m.process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused manager run on.
+func (m *Manager) Resume() error { return m.process.Signal(syscall.SIGCONT) }
+
+// Restart stops the manager, if it runs, and starts it anew with the same
+// arguments and ports. It returns when StartManager would.
+func (m *Manager) Restart(ctx context.Context) error {
+	select {
+	case <-m.process.Done():
+	default:
+		if err := m.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	return m.start(ctx)
+}
+
+// Done is closed when the manager has ended, until it is restarted.
+func (m *Manager) Done() <-chan struct{} { return m.process.Done() }
+
+// Log is what the manager has written so far, over all restarts.
+func (m *Manager) Log() string {
+	data, err := os.ReadFile(m.LogPath)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
