@@ -14,10 +14,8 @@ const (
 	pathGuard      = "/guard"
 )
 
-// Setup serves the webhooks on the manager's webhook server. operator is the user
-// name of this program as the API server sees it; live is a client whose reads
-// ask the API server each time.
-func Setup(mgr manager.Manager, live client.Client, operator string) {
+// register puts the webhooks on the manager's webhook server.
+func register(mgr manager.Manager, live client.Client, operator string) {
 	states := NewStates(live, mgr.GetCache())
 	server := mgr.GetWebhookServer()
 	server.Register(pathMint, &webhook.Admission{Handler: &mint{states: states, operator: operator}})

@@ -1,0 +1,96 @@
+package webhooks
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/fencedlease/fencedlease/api/v1alpha1"
+)
+
+// certificatePoll is the pause between two looks for the first certificate.
+const certificatePoll = 200 * time.Millisecond
+
+// Server serves the webhooks on a manager's webhook server, on every replica.
+type Server struct {
+	mgr     manager.Manager
+	live    client.Client
+	options Options
+	started atomic.Bool
+}
+
+// Options are what a Server needs to know.
+type Options struct {
+	// Operator is the user name of this program as the API server sees it.
+	Operator string
+
+	// CertDir is the directory of tls.crt and tls.key. They are awaited, since
+	// certificate rotation makes them after the manager has started, and read
+	// again when they change.
+	CertDir string
+}
+
+var _ manager.LeaderElectionRunnable = (*Server)(nil)
+
+// NewServer makes a Server that is then added to the manager. The reads of live
+// ask the API server each time.
+func NewServer(mgr manager.Manager, live client.Client, options Options) *Server {
+	return &Server{mgr: mgr, live: live, options: options}
+}
+
+// NeedLeaderElection is false: webhooks serve on every replica.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start serves as soon as there is a certificate and the watches have caught up.
+func (s *Server) Start(ctx context.Context) error {
+	if !s.awaitCertificate(ctx) {
+		return nil
+	}
+	for _, kind := range []client.Object{&v1alpha1.FencedLease{}, &coordinationv1.Lease{}} {
+		if _, err := s.mgr.GetCache().GetInformer(ctx, kind); err != nil {
+			return fmt.Errorf("the watch of %T did not start: %w", kind, err)
+		}
+	}
+	register(s.mgr, s.live, s.options.Operator)
+	s.started.Store(true)
+	return nil
+}
+
+// awaitCertificate returns false if the context ended first.
+func (s *Server) awaitCertificate(ctx context.Context) bool {
+	ticker := time.NewTicker(certificatePoll)
+	defer ticker.Stop()
+	for said := false; ; {
+		_, err := tls.LoadX509KeyPair(filepath.Join(s.options.CertDir, "tls.crt"), filepath.Join(s.options.CertDir, "tls.key"))
+		if err == nil {
+			return true
+		}
+		if !said {
+			ctrl.Log.Info("the webhooks wait for their certificate", "directory", s.options.CertDir, "reason", err.Error())
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+	}
+}
+
+// Ready is a readiness check: nil once the webhooks serve.
+func (s *Server) Ready(req *http.Request) error {
+	if !s.started.Load() {
+		return errors.New("the webhooks wait for their certificate or for the watches")
+	}
+	return s.mgr.GetWebhookServer().StartedChecker()(req)
+}
