@@ -34,20 +34,28 @@ func Root() (string, error) {
 	return "", errors.New("neither the working directory nor this program is in a clone of fencedlease")
 }
 
-// asset is the path of a program of the control plane: in KUBEBUILDER_ASSETS, or
-// where `make control-plane` puts it.
-func asset(root, name string) (string, error) {
+// Asset is the path of a program of the control plane, kubectl for instance: in
+// $KUBEBUILDER_ASSETS, or where `make control-plane` puts it.
+func Asset(name string) (string, error) {
 	dir := os.Getenv("KUBEBUILDER_ASSETS")
 	if dir == "" {
+		root, err := Root()
+		if err != nil {
+			return "", err
+		}
 		dir = filepath.Join(root, "bin", "k8s")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
 	}
 	return program(filepath.Join(dir, name), "make control-plane")
 }
 
-// program is the absolute path of a program, or an error that says how to get it.
+// program is the path of a program, or an error that says how to get it.
 func program(path, how string) (string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%w; `%s` builds it", err, how)
 	}
-	return filepath.Abs(path)
+	return path, nil
 }

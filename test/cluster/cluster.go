@@ -94,7 +94,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) (err error) {
 	if c.root, err = Root(); err != nil {
 		return err
 	}
-	if c.kubectl, err = asset(c.root, "kubectl"); err != nil {
+	if c.kubectl, err = Asset("kubectl"); err != nil {
 		return err
 	}
 	if err := c.makeDir(opts.Dir); err != nil {
@@ -257,7 +257,7 @@ func (c *Cluster) connect() (err error) {
 
 // shim is how a program of the control plane is started: see [process.Shim].
 func (c *Cluster) shim(name string) (string, error) {
-	path, err := asset(c.root, name)
+	path, err := Asset(name)
 	if err != nil {
 		return "", err
 	}

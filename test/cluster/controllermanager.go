@@ -30,7 +30,7 @@ var controllers = []string{
 func (c *Cluster) startControllerManager(ctx context.Context) error {
 	c.say("starting kube-controller-manager")
 	const name = "kube-controller-manager"
-	path, err := asset(c.root, name)
+	path, err := Asset(name)
 	if err != nil {
 		return err
 	}

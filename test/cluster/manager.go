@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 // ManagerOptions say how to run a manager. The zero value is what an
 // installation has, on the loopback interface.
 type ManagerOptions struct {
-	// Binary is the manager's program. Defaults to $FENCEDLEASE_MANAGER, or else
-	// to bin/manager of the repository.
+	// Binary is the manager's program; a relative path starts at the root of the
+	// repository. Defaults to $FENCEDLEASE_MANAGER, or else to bin/manager.
 	Binary string
 
 	// LogPath is a file to which its output is appended. Defaults to a file in
@@ -111,10 +112,11 @@ func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manag
 // managerBinary is the absolute path of the manager to run.
 func (c *Cluster) managerBinary(path string) (string, error) {
 	if path == "" {
-		path = os.Getenv("FENCEDLEASE_MANAGER")
+		path = cmp.Or(os.Getenv("FENCEDLEASE_MANAGER"), filepath.Join("bin", "manager"))
 	}
-	if path == "" {
-		path = filepath.Join(c.root, "bin", "manager")
+	if !filepath.IsAbs(path) {
+		// Tests run in the directories of their packages.
+		path = filepath.Join(c.root, path)
 	}
 	return program(path, "make build")
 }

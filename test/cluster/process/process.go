@@ -27,6 +27,8 @@ type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // how it ended; to be read once done is closed
+
+	settled bool // whether the owner ended it, or was told how it ended
 }
 
 // Start runs the program at path under a name, with its output appended to the
@@ -71,8 +73,13 @@ func (p *Process) Signal(signal syscall.Signal) error {
 }
 
 // Stop asks the process to end (SIGTERM) and kills it if it has not after the
-// grace period. The error says if it had to be killed, or how it failed.
+// grace period. The error says if it had to be killed, or how it failed: by
+// itself, too, but the first time only.
 func (p *Process) Stop(grace time.Duration) error {
+	if p.settled {
+		return nil
+	}
+	p.settled = true
 	select {
 	case <-p.done:
 		return p.failure()
@@ -92,6 +99,7 @@ func (p *Process) Stop(grace time.Duration) error {
 
 // Kill ends the process with SIGKILL and waits until it is gone.
 func (p *Process) Kill() error {
+	p.settled = true
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}

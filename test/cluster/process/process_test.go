@@ -117,6 +117,9 @@ func TestStopTellsHowAProcessFailed(t *testing.T) {
 	if err := p.Stop(time.Minute); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("error %v, want exit status 3", err)
 	}
+	if err := p.Stop(time.Minute); err != nil {
+		t.Errorf("once more: %v", err)
+	}
 	if got := Tail(filepath.Join(dir, "child.log"), 5); got != "  broken" {
 		t.Errorf("log %q", got)
 	}
