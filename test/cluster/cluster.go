@@ -97,13 +97,13 @@ func (c *Cluster) start(ctx context.Context, opts Options) (err error) {
 	if c.kubectl, err = Asset("kubectl"); err != nil {
 		return err
 	}
-	if err := c.makeDir(opts.Dir); err != nil {
+	if err = c.makeDir(opts.Dir); err != nil {
 		return err
 	}
 	if c.reaper, err = process.Reap(c.Dir); err != nil {
 		return err
 	}
-	if err := c.startPlane(ctx, opts.APIServerArgs); err != nil {
+	if err = c.startPlane(ctx, opts.APIServerArgs); err != nil {
 		return err
 	}
 	if opts.NoControllerManager {
@@ -149,7 +149,7 @@ func (c *Cluster) makeDir(dir string) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)
@@ -178,12 +178,12 @@ func (c *Cluster) startPlane(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer etcdLog.Close()
+	defer func() { _ = etcdLog.Close() }()
 	apiServerLog, err := os.Create(c.path("kube-apiserver.log"))
 	if err != nil {
 		return err
 	}
-	defer apiServerLog.Close()
+	defer func() { _ = apiServerLog.Close() }()
 
 	c.plane.Etcd = &envtest.Etcd{
 		Path: etcd, DataDir: c.path("etcd-data"), Out: etcdLog, Err: etcdLog,
@@ -268,4 +268,4 @@ func (c *Cluster) shim(name string) (string, error) {
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
 
 // say tells the user about a step.
-func (c *Cluster) say(format string, args ...any) { fmt.Fprintf(c.output, format+"\n", args...) }
+func (c *Cluster) say(step string) { _, _ = fmt.Fprintln(c.output, step) }

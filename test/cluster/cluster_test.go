@@ -98,7 +98,7 @@ func TestCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		self := whoAmI(t, cfg)
+		self := whoAmI(ctx, t, cfg)
 		if self.Username != "jane" || !slices.Contains(self.Groups, "developers") {
 			t.Errorf("got %+v", self)
 		}
@@ -116,7 +116,7 @@ func TestCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		self, twin := whoAmI(t, cfg), whoAmI(t, again)
+		self, twin := whoAmI(ctx, t, cfg), whoAmI(ctx, t, again)
 		if self.Username != "system:serviceaccount:default:worker" {
 			t.Errorf("user %q", self.Username)
 		}
@@ -131,14 +131,14 @@ func TestCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.mustKubectl(ctx, mayImpersonateItself, "apply", "--filename=-"); err != nil {
+		if _, err = c.mustKubectl(ctx, mayImpersonateItself, "apply", "--filename=-"); err != nil {
 			t.Fatal(err)
 		}
 		as, err := ImpersonateExtra(ctx, cfg, map[string][]string{"fencedlease.io/token": {"7"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, after := whoAmI(t, cfg), whoAmI(t, as)
+		before, after := whoAmI(ctx, t, cfg), whoAmI(ctx, t, as)
 		if after.Username != before.Username || !slices.Equal(slices.Sorted(slices.Values(after.Groups)), slices.Sorted(slices.Values(before.Groups))) {
 			t.Errorf("became %+v from %+v", after, before)
 		}
@@ -189,7 +189,7 @@ func TestStartWantsAnEmptyDirectory(t *testing.T) {
 // A test binary that panics or runs into its timeout stops nothing.
 func TestAnOwnerThatIsKilledLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	owner := exec.Command(os.Args[0])
+	owner := exec.CommandContext(t.Context(), os.Args[0])
 	owner.Env = append(os.Environ(), ownerVariable+"="+dir)
 	stdout, err := owner.StdoutPipe()
 	if err != nil {
@@ -236,13 +236,13 @@ func processes(t *testing.T, dir string) []string {
 	return names
 }
 
-func whoAmI(t *testing.T, cfg *rest.Config) authenticationv1.UserInfo {
+func whoAmI(ctx context.Context, t *testing.T, cfg *rest.Config) authenticationv1.UserInfo {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,7 +35,7 @@ func Without(kind string) Patch {
 // It may be called again, to come back to what config/default says.
 func (c *Cluster) Install(ctx context.Context, patches ...Patch) error {
 	c.say("installing config/default")
-	if err := c.webhook.prepare(c.path("webhook-certs")); err != nil {
+	if err := c.webhook.prepare(ctx, c.path("webhook-certs")); err != nil {
 		return err
 	}
 	objects, err := c.render(ctx)
@@ -115,7 +116,7 @@ func (c *Cluster) waitForCRD(ctx context.Context, crd *unstructured.Unstructured
 		err := c.waitFor(ctx, startTimeout, crd.GetName(), func(ctx context.Context) error {
 			err := c.client.Discovery().RESTClient().Get().AbsPath(path...).Do(ctx).Error()
 			if apierrors.IsNotFound(err) {
-				return fmt.Errorf("not served yet")
+				return errors.New("not served yet")
 			}
 			return err
 		})

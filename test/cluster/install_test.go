@@ -45,7 +45,7 @@ func TestInstall(t *testing.T) {
 	})
 
 	t.Run("serves the API", func(t *testing.T) {
-		kubectl(ctx, t, c, "create", "--filename="+filepath.Join(c.root, "config/samples/fencedlease.yaml"))
+		kubectl(ctx, t, c, "create", "--filename="+filepath.Join(c.root, "config", "samples", "fencedlease.yaml"))
 	})
 
 	t.Run("has webhooks called where the manager will be", func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestInstall(t *testing.T) {
 	// What it leaves out is checked against a real API server all the same, with
 	// the warnings that the namespace's Pod Security level gives.
 	t.Run("config/default is valid as it is", func(t *testing.T) {
-		out, err := c.Kubectl(ctx, "apply", "--server-side", "--dry-run=server", "--force-conflicts", "--kustomize="+filepath.Join(c.root, "config/default"))
+		out, err := c.Kubectl(ctx, "apply", "--server-side", "--dry-run=server", "--force-conflicts", "--kustomize="+filepath.Join(c.root, "config", "default"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/fencedlease/fencedlease/test/cluster/process"
 )
 
@@ -82,10 +80,10 @@ func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manag
 	if m.LogPath == "" {
 		m.LogPath = c.path(m.name + ".log")
 	}
-	if m.metricsPort, err = freePort(); err != nil {
+	if m.metricsPort, err = freePort(ctx); err != nil {
 		return nil, err
 	}
-	if m.healthPort, err = freePort(); err != nil {
+	if m.healthPort, err = freePort(ctx); err != nil {
 		return nil, err
 	}
 	cfg, err := c.tokenConfig(ctx, Namespace, ServiceAccount, nil)
@@ -127,7 +125,8 @@ func (m *Manager) start(ctx context.Context) error {
 		return err
 	}
 	ready := func(ctx context.Context) error {
-		return healthy(ctx, "http://"+address(m.healthPort)+"/readyz", rest.TLSClientConfig{})
+		_, err := get(ctx, m.healthPort, "/readyz")
+		return err
 	}
 	err := waitUnless(ctx, m.process.Done(), startTimeout, "the manager", ready)
 	if err == nil && m.inForce {

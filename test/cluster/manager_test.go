@@ -16,14 +16,14 @@ func TestManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
+		if stopErr := c.Stop(); stopErr != nil {
+			t.Error(stopErr)
 		}
 	})
-	if _, err := c.StartManager(ctx, ManagerOptions{}); err == nil {
+	if _, err = c.StartManager(ctx, ManagerOptions{}); err == nil {
 		t.Fatal("a manager without an installation should be an error")
 	}
-	if err := c.Install(ctx); err != nil {
+	if err = c.Install(ctx); err != nil {
 		t.Fatal(err)
 	}
 	m, err := c.StartManager(ctx, ManagerOptions{})
@@ -77,7 +77,7 @@ func TestManager(t *testing.T) {
 	})
 
 	t.Run("can have a second beside it", func(t *testing.T) {
-		port, err := freePort()
+		port, err := freePort(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,28 +1,38 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
+	"sync/atomic"
 )
 
 const localhost = "127.0.0.1"
 
-// freePort is a port of the loopback interface on which nobody listens. It lies
-// below the range from which outgoing connections get theirs, so that it is
-// still free when a program that was stopped comes back to it.
-func freePort() (int, error) {
-	const first, last = 10000, 15999
+// Ports lie below the range from which outgoing connections get theirs, so that
+// one is still free when a program that was stopped comes back to it.
+const firstPort, ports = 10000, 6000
+
+// portsTried makes every port a new one, bound yet or not. Other processes begin
+// elsewhere.
+var portsTried atomic.Int64
+
+func init() { portsTried.Store(int64(os.Getpid()) * 97) }
+
+// freePort is a port of the loopback interface on which nobody listens.
+func freePort(ctx context.Context) (int, error) {
+	var config net.ListenConfig
 	var err error
 	for range 100 {
-		port := first + rand.IntN(last-first+1)
+		port := firstPort + int(portsTried.Add(1)%ports)
 		var listener net.Listener
-		if listener, err = net.Listen("tcp", address(port)); err == nil {
+		if listener, err = config.Listen(ctx, "tcp", address(port)); err == nil {
 			return port, listener.Close()
 		}
 	}
-	return 0, fmt.Errorf("found no free port from %d to %d: %w", first, last, err)
+	return 0, fmt.Errorf("found no free port: %w", err)
 }
 
 // address is a port of the loopback interface as host:port.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,7 +27,7 @@ func waitUnless(ctx context.Context, gone <-chan struct{}, timeout time.Duration
 		}
 		select {
 		case <-gone:
-			return false, fmt.Errorf("it ended")
+			return false, errors.New("it ended")
 		default:
 			return false, nil
 		}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net"
@@ -23,7 +24,7 @@ type webhookServer struct {
 }
 
 // prepare picks a port and makes a self-signed certificate.
-func (w *webhookServer) prepare(dir string) (err error) {
+func (w *webhookServer) prepare(ctx context.Context, dir string) (err error) {
 	if w.port != 0 {
 		return nil
 	}
@@ -32,16 +33,16 @@ func (w *webhookServer) prepare(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+		if err = os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			return err
 		}
 	}
 	w.certDir, w.bundle = dir, certificate
-	w.port, err = freePort()
+	w.port, err = freePort(ctx)
 	return err
 }
 
@@ -58,8 +59,11 @@ func (w *webhookServer) patch(object *unstructured.Unstructured) bool {
 	}
 	// Rendered manifests hold nothing but maps and lists.
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-	for _, webhook := range webhooks {
-		webhook := webhook.(map[string]any)
+	for _, item := range webhooks {
+		webhook, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
 		path, _, _ := unstructured.NestedString(webhook, "clientConfig", "service", "path")
 		webhook["clientConfig"] = map[string]any{
 			"url":      fmt.Sprintf("https://%s%s", address(w.port), path),

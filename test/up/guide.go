@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -31,7 +30,7 @@ func printGuide(out io.Writer, at place) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, `
+	say(out, `
 FencedLease is up.
 
   kubeconfig       %s
@@ -39,12 +38,11 @@ FencedLease is up.
 
 Try it:
 
-  export KUBECONFIG=%s PATH=%s:$PATH
-`, relative(at.kubeconfig()), relative(at.managerLog()), at.kubeconfig(), filepath.Dir(kubectl))
+  export KUBECONFIG=%s PATH=%s:$PATH`, relative(at.kubeconfig()), relative(at.managerLog()), at.kubeconfig(), filepath.Dir(kubectl))
 	for _, step := range guide {
-		fmt.Fprintf(out, "\n  # %s\n  %s\n", step.say, strings.ReplaceAll(step.run, "\n", "\n  "))
+		say(out, "\n  # %s\n  %s", step.say, strings.ReplaceAll(step.run, "\n", "\n  "))
 	}
-	fmt.Fprintln(out, "\nStop it with `make down`.")
+	say(out, "\nStop it with `make down`.")
 	return nil
 }
 

@@ -54,7 +54,7 @@ func owner(path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	found := exclusive()
 	if err := syscall.FcntlFlock(file.Fd(), syscall.F_GETLK, found); err != nil {
 		return 0, err

@@ -34,7 +34,7 @@ func main() {
 func command(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "usage: up [-dir DIR] start|stop|run")
+		say(flags.Output(), "usage: up [-dir DIR] start|stop|run")
 		flags.PrintDefaults()
 	}
 	dir := flags.String("dir", "", "where the files are (default bin/up of the repository)")
@@ -58,6 +58,9 @@ func command(args []string, out io.Writer) error {
 	defer cancel()
 	return do(ctx, at, out)
 }
+
+// say prints a line for the user.
+func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
 
 // place is the directory with everything that belongs to one control plane.
 type place string

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -19,8 +18,8 @@ func run(ctx context.Context, at place, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer running.Close()
-	if err := clean(at, out); err != nil {
+	defer func() { _ = running.Close() }()
+	if err = clean(at, out); err != nil {
 		return err
 	}
 
@@ -29,13 +28,13 @@ func run(ctx context.Context, at place, out io.Writer) (err error) {
 		return err
 	}
 	defer func() {
-		fmt.Fprintln(out, "stopping")
+		say(out, "stopping")
 		err = errors.Join(err, c.Stop(), sweep(at, out))
 	}()
-	if err := c.Kubeconfig(at.kubeconfig(), c.Admin); err != nil {
+	if err = c.Kubeconfig(at.kubeconfig(), c.Admin); err != nil {
 		return err
 	}
-	if err := c.Install(ctx); err != nil {
+	if err = c.Install(ctx); err != nil {
 		return err
 	}
 	manager, err := c.StartManager(ctx, cluster.ManagerOptions{LogPath: at.managerLog()})
@@ -53,7 +52,7 @@ func run(ctx context.Context, at place, out io.Writer) (err error) {
 	case <-ctx.Done():
 	case <-manager.Done():
 		// A cluster without its manager is worth a look, too.
-		fmt.Fprintf(out, "the manager has ended; its log is %s\n", relative(at.managerLog()))
+		say(out, "the manager has ended; its log is %s", relative(at.managerLog()))
 		<-ctx.Done()
 	}
 	return nil

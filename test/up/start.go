@@ -22,7 +22,7 @@ func start(ctx context.Context, at place, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer turn.Close()
+	defer func() { _ = turn.Close() }()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
 
@@ -31,7 +31,7 @@ func start(ctx context.Context, at place, out io.Writer) error {
 		return err
 	}
 	if pid != 0 {
-		fmt.Fprintln(out, "It runs already.")
+		say(out, "It runs already.")
 		if err := waitReady(ctx, at, io.Discard, at.unowned); err != nil {
 			return err
 		}
@@ -50,15 +50,19 @@ func startDaemon(ctx context.Context, at place, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	daemon := exec.Command(self, "-dir", string(at), "run")
-	daemon.Stdout, daemon.Stderr = log, log
-	// In a session of its own it outlives this process and its terminal.
-	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	daemon := &exec.Cmd{
+		Path:   self,
+		Args:   []string{self, "-dir", string(at), "run"},
+		Stdout: log,
+		Stderr: log,
+		// In a session of its own it outlives this process and its terminal.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
 	if err := daemon.Start(); err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func waitReady(ctx context.Context, at place, out io.Writer, gone func() bool) e
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	for {
 		// What was there before the log was read is explained by the log.
 		_, notReady := os.Stat(at.ready())

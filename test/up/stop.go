@@ -21,18 +21,18 @@ func stop(ctx context.Context, at place, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer turn.Close()
+	defer func() { _ = turn.Close() }()
 	pid, err := owner(at.running())
 	if err != nil {
 		return err
 	}
 	if pid == 0 {
-		fmt.Fprintln(out, "It is not running.")
+		say(out, "It is not running.")
 		return sweep(at, out)
 	}
 	err = terminate(ctx, pid, at.unowned)
 	if err == nil {
-		fmt.Fprintln(out, "Stopped.")
+		say(out, "Stopped.")
 	}
 	return errors.Join(err, sweep(at, out))
 }
@@ -67,7 +67,7 @@ func (p place) unowned() bool {
 func sweep(at place, out io.Writer) error {
 	stopped, err := process.StopOrphans(at.cluster())
 	for _, name := range stopped {
-		fmt.Fprintf(out, "Stopped %s, left running by an earlier one.\n", name)
+		say(out, "Stopped %s, left running by an earlier one.", name)
 	}
 	return errors.Join(err, os.RemoveAll(at.ready()), os.RemoveAll(at.kubeconfig()))
 }

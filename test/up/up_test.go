@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // up runs the command and returns what it printed and its exit status.
-func up(t *testing.T, dir string, args ...string) (string, int) {
+func up(t *testing.T, dir string, args ...string) (printed string, status int) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-dir", dir}, args...)...)
 	command.Env = append(os.Environ(), asUp+"=yes")
@@ -34,7 +34,7 @@ func up(t *testing.T, dir string, args ...string) (string, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close()
+	defer func() { _ = output.Close() }()
 	command.Stdout, command.Stderr = output, output
 	_ = command.Run()
 	text, err := os.ReadFile(output.Name())
@@ -101,6 +101,7 @@ func TestUsage(t *testing.T) {
 
 // followGuide does what the guide says. All of it works but the last, late write.
 func followGuide(t *testing.T, dir string) {
+	t.Helper()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

@@ -69,13 +69,12 @@ func find(dir, file string) (pid int, ok bool) {
 	if err != nil || pid <= 1 {
 		return 0, false
 	}
-	proc := filepath.Join("/proc", id)
-	exe, err := os.Readlink(filepath.Join(proc, "exe"))
+	exe, err := os.Readlink("/proc/" + id + "/exe")
 	// A program that was built anew since shows as deleted.
 	if err != nil || strings.TrimSuffix(exe, " (deleted)") != program {
 		return 0, false
 	}
-	cmdline, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+	cmdline, err := os.ReadFile("/proc/" + id + "/cmdline")
 	if err != nil || !bytes.Contains(cmdline, []byte(dir+"/")) {
 		return 0, false
 	}

@@ -43,14 +43,18 @@ func Start(dir, name, path, log string, args ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer output.Close()
+	defer func() { _ = output.Close() }()
 
-	// No context: whoever starts a process here decides how it ends.
-	p := &Process{name: name, cmd: exec.Command(shim, args...), done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = output, output
-	// A Ctrl-C at the terminal is for the owner, which then stops its children
-	// in order.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// There is no context that ends it: whoever starts a process decides how.
+	p := &Process{name: name, done: make(chan struct{}), cmd: &exec.Cmd{
+		Path:   shim,
+		Args:   append([]string{shim}, args...),
+		Stdout: output,
+		Stderr: output,
+		// A Ctrl-C at the terminal is for the owner, which then stops its
+		// children in order.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
@@ -109,16 +113,12 @@ func (p *Process) Kill() error {
 
 // failure says how the process failed, nil if it did not.
 func (p *Process) failure() error {
-	var exit *exec.ExitError
-	switch {
-	case p.err == nil:
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	terminated := ok && status.Signaled() && status.Signal() == syscall.SIGTERM
+	if p.err == nil || terminated { // it had no handler for the signal, or not yet
 		return nil
-	case errors.As(p.err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM:
-		// It had no handler for the signal, or not yet.
-		return nil
-	default:
-		return fmt.Errorf("%s: %w", p.name, p.err)
 	}
+	return fmt.Errorf("%s: %w", p.name, p.err)
 }
 
 // Tail returns the last lines of a log file, indented, for an error message.

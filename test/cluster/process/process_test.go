@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,9 +33,9 @@ func startStubborn(t *testing.T, dir string) *Process {
 
 func startProgram(t *testing.T, dir, program string, args ...string) *Process {
 	t.Helper()
-	path := filepath.Join("/bin", program)
-	if _, err := os.Stat(path); err != nil {
-		path = filepath.Join("/usr/bin", program)
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatal(err)
 	}
 	p, err := Start(dir, "child", path, filepath.Join(dir, "child.log"), args...)
 	if err != nil {
@@ -146,7 +147,7 @@ func TestStopOrphansSparesStrangers(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, dir)
 	id := strconv.Itoa(p.cmd.Process.Pid)
-	program, err := os.Readlink(filepath.Join("/proc", id, "exe"))
+	program, err := os.Readlink("/proc/" + id + "/exe")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,9 +33,12 @@ type Reaper struct {
 // Reap starts a Reaper for the processes that have their pid files in dir, now
 // or later.
 func Reap(dir string) (*Reaper, error) {
-	r := &Reaper{cmd: exec.Command("/bin/sh", "-c", reap, "reaper", dir)}
-	// In a session of its own it misses the signals that end the owner.
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	r := &Reaper{cmd: &exec.Cmd{
+		Path: "/bin/sh",
+		Args: []string{"/bin/sh", "-c", reap, "reaper", dir},
+		// In a session of its own it misses the signals that end the owner.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}}
 	var err error
 	if r.owner, err = r.cmd.StdinPipe(); err != nil {
 		return nil, err
