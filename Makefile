@@ -1,0 +1,122 @@
+# `make` or `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Where the tests and demos find etcd, kube-apiserver, kube-controller-manager and
+# kubectl. Set KUBEBUILDER_ASSETS to use others; nothing is built then.
+ASSETS := $(abspath $(or $(KUBEBUILDER_ASSETS),bin/k8s))
+
+# What every test and demo runs with.
+WITH_ASSETS := KUBEBUILDER_ASSETS="$(ASSETS)"
+
+# The race detector needs cgo, even where a Go installation turns it off.
+RACE := CGO_ENABLED=1
+
+# The packages below this one need a control plane; all others do not.
+TEST_PACKAGE := github.com/fencedlease/fencedlease/test
+
+##@ Try it
+
+.PHONY: demo
+demo: control-plane build bin/demo ## Show on a real API server what FencedLease does
+	$(WITH_ASSETS) bin/demo
+
+.PHONY: up
+up: control-plane build bin/up ## Start a local control plane with FencedLease in it, and leave it running
+	$(WITH_ASSETS) bin/up start
+
+.PHONY: down
+down: bin/up ## Stop what `make up` started
+	$(WITH_ASSETS) bin/up stop
+
+##@ Check
+
+.PHONY: test
+test: ## Everything: control plane, generated files, lint, unit and integration tests
+	@for step in control-plane verify lint unit integration; do \
+		hack/step.sh "$$step" $(MAKE) "$$step"; \
+	done
+
+.PHONY: verify
+verify: bin/tools/controller-gen ## Fail if generated files are out of date
+	@hack/verify-generated.sh $(MAKE) generate
+
+.PHONY: lint
+lint: bin/tools/golangci-lint ## Lint the code, and the API types by the Kubernetes API conventions
+	@status=0; \
+	echo "lint: all Go code"; \
+	bin/tools/golangci-lint run --allow-parallel-runners ./... || status=1; \
+	echo "lint: API types, by the Kubernetes API conventions"; \
+	bin/tools/golangci-lint run --allow-parallel-runners --config .golangci-kal.yml ./api/... || status=1; \
+	exit $$status
+
+.PHONY: unit
+unit: gcc ## Tests that need nothing but Go, with the race detector
+	packages=$$(go list ./... | grep -Ev '^$(TEST_PACKAGE)(/|$$)'); \
+	$(RACE) $(WITH_ASSETS) go test -race $$packages
+
+.PHONY: integration
+integration: gcc control-plane bin/manager-race ## Tests against a real control plane, with the race detector
+	$(RACE) $(WITH_ASSETS) FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" \
+		go test -race -count=1 -p 1 -timeout 40m ./test/...
+
+##@ Build
+
+.PHONY: build
+build: bin/manager ## Build the manager into bin/manager
+
+.PHONY: generate
+generate: bin/tools/controller-gen ## Generate deepcopy code and the CRD from the API types
+	bin/tools/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+
+.PHONY: control-plane
+control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s
+	@hack/build-control-plane.sh
+
+.PHONY: tools
+tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm ## Build the pinned tools into bin/tools
+
+.PHONY: clean
+clean: ## Delete everything that was built
+	rm -rf bin
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN { FS = ":.*## "; print "Usage: make TARGET" } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { sub(/:.*/, "", $$1); printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The programs of this module. Go knows itself whether there is anything to do.
+
+.PHONY: bin/manager
+bin/manager:
+	CGO_ENABLED=0 go build -o $@ .
+
+.PHONY: bin/manager-race
+bin/manager-race: gcc
+	$(RACE) go build -race -o $@ .
+
+.PHONY: bin/demo bin/up
+bin/demo bin/up: bin/%:
+	CGO_ENABLED=0 go build -o $@ ./test/$*
+
+.PHONY: gcc
+gcc:
+	@hack/ensure-gcc.sh
+
+# The pinned tools, each rebuilt when the module that pins it changes.
+
+bin/tools/controller-gen: hack/tools/go.mod hack/tools/go.sum
+	@hack/build-tool.sh controller-gen tools sigs.k8s.io/controller-tools/cmd/controller-gen
+
+# golangci-lint with the kube-api-linter compiled in.
+bin/tools/golangci-lint: hack/tools/go.mod hack/tools/go.sum
+	@hack/build-tool.sh golangci-lint tools sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
+
+bin/tools/helm: hack/helm/go.mod hack/helm/go.sum
+	@hack/build-tool.sh helm helm helm.sh/helm/v4/cmd/helm
