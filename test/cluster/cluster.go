@@ -146,6 +146,7 @@ func (c *Cluster) makeDir(dir string) (err error) {
 		c.Dir, err = os.MkdirTemp("", "fencedlease-")
 		return err
 	}
+	// The processes are known by this path on their command lines.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func (m *Manager) start(ctx context.Context) error {
 		err = m.cluster.waitForWebhooks(ctx, m.process.Done())
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s\n%w", err, process.Tail(m.LogPath, 20), m.process.Stop(stopTimeout))
+		return errors.Join(fmt.Errorf("%w\n%s", err, process.Tail(m.LogPath, 20)), m.process.Stop(stopTimeout))
 	}
 	return nil
 }

@@ -40,9 +40,7 @@ func (c *Cluster) UserConfig(name string, groups ...string) (*rest.Config, error
 // pod/<uid>. The Pod and its service account are created unless they exist; no
 // node runs it. Rights are the caller's to grant to the service account.
 func (c *Cluster) PodConfig(ctx context.Context, namespace, serviceAccount, podName string) (*rest.Config, error) {
-	_, err := c.client.CoreV1().ServiceAccounts(namespace).Create(ctx,
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: serviceAccount}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := c.createServiceAccount(ctx, namespace, serviceAccount); err != nil {
 		return nil, err
 	}
 	pods := c.client.CoreV1().Pods(namespace)
@@ -62,6 +60,25 @@ func (c *Cluster) PodConfig(ctx context.Context, namespace, serviceAccount, podN
 	return c.tokenConfig(ctx, namespace, serviceAccount, &authenticationv1.BoundObjectReference{
 		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
 	})
+}
+
+// ServiceAccountConfig is the configuration of a process that has a token of a
+// service account, bound to no Pod: its writer identity is user/<username>. The
+// service account is created unless it exists. Rights are the caller's to grant.
+func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, serviceAccount string) (*rest.Config, error) {
+	if err := c.createServiceAccount(ctx, namespace, serviceAccount); err != nil {
+		return nil, err
+	}
+	return c.tokenConfig(ctx, namespace, serviceAccount, nil)
+}
+
+func (c *Cluster) createServiceAccount(ctx context.Context, namespace, name string) error {
+	_, err := c.client.CoreV1().ServiceAccounts(namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // tokenConfig is the configuration of a service account, with a token that is

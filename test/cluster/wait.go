@@ -32,11 +32,12 @@ func waitUnless(ctx context.Context, gone <-chan struct{}, timeout time.Duration
 			return false, nil
 		}
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case last == nil:
+		return fmt.Errorf("waited for %s: %w", what, err)
+	default:
+		return fmt.Errorf("waited for %s: %w; the last answer: %w", what, err, last)
 	}
-	if last == nil {
-		last = err
-	}
-	return fmt.Errorf("waited for %s: %w (%w)", what, err, last)
 }

@@ -88,8 +88,8 @@ func TestUp(t *testing.T) {
 
 func TestUpThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("FENCEDLEASE_MANAGER", "no/such/manager")
-	wantUp(t, dir, "start", 1, "no/such/manager", "it ended before it was ready")
+	t.Setenv("KUBEBUILDER_ASSETS", "/no/such/assets")
+	wantUp(t, dir, "start", 1, "/no/such/assets", "`make control-plane` builds it", "it ended before it was ready")
 	if left := mentions(t, dir); len(left) > 0 {
 		t.Errorf("still running: %v", left)
 	}
