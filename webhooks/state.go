@@ -110,7 +110,12 @@ func (s *States) NamespaceTerminating(ctx context.Context, name string) (bool, e
 	return namespace.DeletionTimestamp != nil, nil
 }
 
+// fencedLease is nil if it does not exist. None has an empty name, which a label
+// can have, and which a client would not even ask for.
 func fencedLease(ctx context.Context, from client.Reader, key types.NamespacedName) (*v1alpha1.FencedLease, error) {
+	if key.Name == "" {
+		return nil, nil
+	}
 	fl := &v1alpha1.FencedLease{}
 	if err := from.Get(ctx, key, fl); err != nil {
 		return nil, client.IgnoreNotFound(err)
