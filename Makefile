@@ -26,12 +26,12 @@ demo: control-plane build bin/demo ## Show on a real API server what FencedLease
 	$(WITH_ASSETS) bin/demo
 
 .PHONY: up
-up: control-plane build bin/up ## Start a local control plane with FencedLease in it, and leave it running
-	$(WITH_ASSETS) bin/up start
+up: control-plane build bin/fencedlease-up ## Start a local control plane with FencedLease in it, and leave it running
+	$(WITH_ASSETS) bin/fencedlease-up start
 
 .PHONY: down
-down: bin/up ## Stop what `make up` started
-	$(WITH_ASSETS) bin/up stop
+down: bin/fencedlease-up ## Stop what `make up` started
+	$(WITH_ASSETS) bin/fencedlease-up stop
 
 ##@ Check
 
@@ -82,7 +82,8 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm ## Build the pinned tools into bin/tools
 
 .PHONY: clean
-clean: ## Delete everything that was built
+clean: ## Stop what `make up` started, and delete everything that was built
+	@if [[ -x bin/fencedlease-up ]]; then $(WITH_ASSETS) bin/fencedlease-up stop; fi
 	rm -rf bin
 
 .PHONY: help
@@ -101,9 +102,14 @@ bin/manager:
 bin/manager-race: gcc
 	$(RACE) go build -race -o $@ .
 
-.PHONY: bin/demo bin/up
-bin/demo bin/up: bin/%:
-	CGO_ENABLED=0 go build -o $@ ./test/$*
+.PHONY: bin/demo
+bin/demo:
+	CGO_ENABLED=0 go build -o $@ ./test/demo
+
+# Not bin/up: that is the directory in which it keeps its files.
+.PHONY: bin/fencedlease-up
+bin/fencedlease-up:
+	CGO_ENABLED=0 go build -o $@ ./test/up
 
 .PHONY: gcc
 gcc:
