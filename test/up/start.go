@@ -33,7 +33,7 @@ func start(ctx context.Context, at place, out io.Writer) error {
 	if pid != 0 {
 		say(out, "It runs already.")
 		if err := waitReady(ctx, at, io.Discard, at.unowned); err != nil {
-			return err
+			return fmt.Errorf("%w\n%s", err, process.Tail(at.log(), 20))
 		}
 		return printGuide(out, at)
 	}
@@ -105,7 +105,7 @@ func waitReady(ctx context.Context, at place, out io.Writer, gone func() bool) e
 			return nil
 		}
 		if wasGone {
-			return fmt.Errorf("it ended before it was ready; the end of its log, %s:\n%s", relative(at.log()), process.Tail(at.log(), 20))
+			return fmt.Errorf("it ended before it was ready; its log is %s", relative(at.log()))
 		}
 		if err := pause(ctx); err != nil {
 			return err
