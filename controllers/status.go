@@ -13,15 +13,13 @@ func statusOf(fl *v1alpha1.FencedLease, found standing) v1alpha1.FencedLeaseStat
 	status := *fl.Status.DeepCopy()
 	status.ObservedGeneration = fl.Generation
 	status.Token = max(status.Token, int64(found.keys().CurrentToken()))
-	status.Holder, status.AcquireTime = v1alpha1.Holder{}, metav1.MicroTime{}
+	status.Holder, status.AcquireTime = v1alpha1.Holder{}, nil
 	if holder := found.holder(); holder != "" {
 		status.Holder.Identity = holder
 		if found.keys().TokenFor == holder {
 			status.Holder.Writer = found.keys().TokenHolder
 		}
-		if found.lease.Spec.AcquireTime != nil {
-			status.AcquireTime = *found.lease.Spec.AcquireTime
-		}
+		status.AcquireTime = found.lease.Spec.AcquireTime
 	}
 	for _, condition := range []metav1.Condition{readyOf(found), heldOf(found)} {
 		condition.ObservedGeneration = fl.Generation

@@ -6,16 +6,16 @@ import "slices"
 type LeaseState string
 
 const (
-	// LeaseOurs: its fenced-by names the FencedLease, and it is not retired.
+	// LeaseOurs says that its fenced-by names the FencedLease, and it is not retired.
 	LeaseOurs LeaseState = "Ours"
 
-	// LeaseUnfenced: it does not exist, or has no fenced-by: not adopted yet.
+	// LeaseUnfenced says that it does not exist, or has no fenced-by: not adopted yet.
 	LeaseUnfenced LeaseState = "Unfenced"
 
-	// LeaseRetired: it waits for its FencedLease to adopt it again.
+	// LeaseRetired says that it waits for its FencedLease to adopt it again.
 	LeaseRetired LeaseState = "Retired"
 
-	// LeaseTaken: its fenced-by names another FencedLease.
+	// LeaseTaken says that its fenced-by names another FencedLease.
 	LeaseTaken LeaseState = "Taken"
 )
 

@@ -155,7 +155,7 @@ func bypassable(row Row) bool {
 // only grow, so a claim below a cached current is stale for good; and under
 // Cached, a claim may be accepted on cached values. Everything else is judged
 // again on a live state.
-func Final(v Verdict, r Request, cached State) bool {
+func Final(v Verdict, cached State) bool {
 	if v.Allowed() {
 		return cached.Cached && v.Row == RowAllowed && v.Facts.Presented != None && cached.Lease == LeaseOurs
 	}

@@ -46,7 +46,7 @@ func (g *guard) judge(ctx context.Context, namespace string, request fence.Reque
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: request.FencedLeaseName()}
 	if cached, ok := g.states.Cached(ctx, key); ok {
-		if verdict := fence.Judge(request, cached); fence.Final(verdict, request, cached) {
+		if verdict := fence.Judge(request, cached); fence.Final(verdict, cached) {
 			return verdict
 		}
 	}

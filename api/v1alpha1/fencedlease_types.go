@@ -65,6 +65,8 @@ const (
 )
 
 // FencedLeaseSpec is what a user asks of a FencedLease.
+//
+// +kubebuilder:validation:MinProperties=1
 type FencedLeaseSpec struct {
 	// leaseName is the name of the coordination.k8s.io/v1 Lease, in the same
 	// namespace, that candidates compete for. It is created if it does not
@@ -106,14 +108,16 @@ type FencedLeaseSpec struct {
 
 	// identities lists the kinds of writer identity that prove a token: a
 	// write by the very Pod (or client certificate) that holds the current
-	// token counts as claimed if the object already carries that token. An
-	// empty list asks every write to present its token. Defaults to [Pod].
+	// token counts as claimed if the object already carries that token. Writers of
+	// other kinds present it with every write; with [Certificate], Pods do too.
+	// At least one. Defaults to [Pod].
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={Pod}
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
-	Identities []IdentityKind `json:"identities,omitzero"`
+	Identities []IdentityKind `json:"identities,omitempty"`
 
 	// verification is Linearizable (the Lease is read live for each guarded
 	// write) or Cached (the claim may be accepted on watched values, which saves
@@ -247,7 +251,7 @@ type FencedLeaseStatus struct {
 	// the holder's clock.
 	//
 	// +optional
-	AcquireTime metav1.MicroTime `json:"acquireTime,omitzero"`
+	AcquireTime *metav1.MicroTime `json:"acquireTime,omitempty"`
 }
 
 // FencedLease wraps a coordination.k8s.io/v1 Lease and hands out a fencing

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,7 @@ func (a *actor) lines() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := data[:strings.LastIndexByte(string(data), '\n')+1]
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
 	return strings.FieldsFunc(string(whole), func(r rune) bool { return r == '\n' }), nil
 }
 

@@ -108,7 +108,7 @@ func (w *worker) lead(ctx context.Context) {
 	for n := 0; ctx.Err() == nil && (w.writes == 0 || n < w.writes); n++ {
 		w.say(saidThinks, w.balance)
 		time.Sleep(thinking)
-		w.write(w.balance, token)
+		w.write(ctx, w.balance, token)
 	}
 }
 
@@ -121,7 +121,9 @@ func (w *worker) token(ctx context.Context) (string, error) {
 	return lease.Annotations[v1alpha1.AnnotationToken], nil
 }
 
-func (w *worker) write(balance, token string) {
+// write sends a balance that was worked out: it goes out even if the term ended
+// meanwhile, as a request that is on its way does.
+func (w *worker) write(ctx context.Context, balance, token string) {
 	object := map[string]any{"data": map[string]string{"balance": balance}}
 	if token != "" {
 		object["metadata"] = map[string]any{"annotations": map[string]string{v1alpha1.AnnotationToken: token}}
@@ -131,7 +133,7 @@ func (w *worker) write(balance, token string) {
 		w.say(saidFailed, err.Error())
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), renewDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewDeadline)
 	defer cancel()
 	_, err = w.client.CoreV1().ConfigMaps(namespace).Patch(ctx, account, types.MergePatchType, patch, metav1.PatchOptions{})
 	var status apierrors.APIStatus
