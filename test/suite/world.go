@@ -32,15 +32,22 @@ type World struct {
 	Ctx       context.Context
 	Namespace string
 	Admin     *Actor // a cluster administrator
+	cluster   *cluster.Cluster
 }
 
 // New makes a namespace for a test.
 func New(t *testing.T) *World {
 	t.Helper()
+	return In(t, Cluster)
+}
+
+// In makes a namespace for a test in a cluster of its own.
+func In(t *testing.T, in *cluster.Cluster) *World {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
-	w := &World{T: t, Ctx: ctx, Namespace: namespaceName(t)}
-	w.Admin = w.Actor("admin", Cluster.Admin)
+	w := &World{T: t, Ctx: ctx, Namespace: namespaceName(t), cluster: in}
+	w.Admin = w.Actor("admin", in.Admin)
 	w.Must(w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
 	// The test's service accounts may do anything in it, bypass included.
 	w.Must(w.Admin.Create(ctx, &rbacv1.RoleBinding{
@@ -99,7 +106,7 @@ func (w *World) Actor(name string, config *rest.Config) *Actor {
 // writer identity is pod/<uid>.
 func (w *World) Pod(name string) *Actor {
 	w.T.Helper()
-	config, err := Cluster.PodConfig(w.Ctx, w.Namespace, "worker", name)
+	config, err := w.cluster.PodConfig(w.Ctx, w.Namespace, "worker", name)
 	w.Must(err)
 	return w.Actor(name, config)
 }
@@ -107,9 +114,18 @@ func (w *World) Pod(name string) *Actor {
 // PodWithExtra is a Pod that carries user extras beside those of its token.
 func (w *World) PodWithExtra(name string, extra map[string][]string) *Actor {
 	w.T.Helper()
-	config, err := Cluster.PodConfig(w.Ctx, w.Namespace, impersonator, name)
+	config, err := w.cluster.PodConfig(w.Ctx, w.Namespace, impersonator, name)
 	w.Must(err)
 	config, err = cluster.ImpersonateExtra(w.Ctx, config, extra)
+	w.Must(err)
+	return w.Actor(name, config)
+}
+
+// ServiceAccount is a process with a token of a service account that is bound to
+// no Pod, with every right in the namespace. Its writer identity is user/<name>.
+func (w *World) ServiceAccount(name string) *Actor {
+	w.T.Helper()
+	config, err := w.cluster.ServiceAccountConfig(w.Ctx, w.Namespace, name)
 	w.Must(err)
 	return w.Actor(name, config)
 }
@@ -132,7 +148,7 @@ func (w *World) User(name string) *Actor {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	}))
-	config, err := Cluster.UserConfig(name)
+	config, err := w.cluster.UserConfig(name)
 	w.Must(err)
 	return w.Actor(name, config)
 }
