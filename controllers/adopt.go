@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
 	"github.com/fencedlease/fencedlease/fence"
+	"github.com/fencedlease/fencedlease/internal/bounded"
 	"github.com/fencedlease/fencedlease/internal/keys"
 )
 
@@ -145,22 +146,13 @@ func (r *Reconciler) probe(ctx context.Context, fl *v1alpha1.FencedLease, lease 
 func notInForce(answer *coordinationv1.Lease, err error) (string, error) {
 	switch {
 	case apierrors.IsInternalError(err): // a webhook that cannot be called
-		return "the mint webhook cannot be called yet: " + firstOf(err.Error()), nil
+		return "the mint webhook cannot be called yet: " + bounded.String(err.Error(), 1024), nil
 	case err != nil:
 		return "", err
 	case answer.Annotations[v1alpha1.AnnotationToken] == probeToken:
 		return "the API server does not call the mint webhook for this Lease: is the MutatingWebhookConfiguration fencedlease installed?", nil
 	}
 	return "", nil
-}
-
-// firstOf cuts an error to a length that fits a condition.
-func firstOf(s string) string {
-	const most = 1024
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
 }
 
 // notAllowed says why a Lease is never wrapped (rule M9); "" if it may be.

@@ -6,7 +6,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
+	"github.com/fencedlease/fencedlease/internal/bounded"
 )
+
+// maxIdentity is the MaxLength of the strings in status.holder; a Lease has none.
+const maxIdentity = 4096
 
 // statusOf is the status of a FencedLease that stands so to its Lease.
 func statusOf(fl *v1alpha1.FencedLease, found standing) v1alpha1.FencedLeaseStatus {
@@ -15,9 +19,9 @@ func statusOf(fl *v1alpha1.FencedLease, found standing) v1alpha1.FencedLeaseStat
 	status.Token = max(status.Token, int64(found.keys().CurrentToken()))
 	status.Holder, status.AcquireTime = v1alpha1.Holder{}, nil
 	if holder := found.holder(); holder != "" {
-		status.Holder.Identity = holder
+		status.Holder.Identity = bounded.String(holder, maxIdentity)
 		if found.keys().TokenFor == holder {
-			status.Holder.Writer = found.keys().TokenHolder
+			status.Holder.Writer = bounded.String(found.keys().TokenHolder, maxIdentity)
 		}
 		status.AcquireTime = found.lease.Spec.AcquireTime
 	}
@@ -62,19 +66,22 @@ func ready(fl *v1alpha1.FencedLease) bool {
 func (r *Reconciler) tell(before, after *v1alpha1.FencedLease, found standing) {
 	was, is := before.Status, after.Status
 	if is.Token > was.Token && is.Holder.Identity != "" {
-		r.Events.Eventf(after, nil, corev1.EventTypeNormal, "Acquired", "Mint", "token %d for %s", is.Token, is.Holder.Identity)
+		r.Events.Eventf(after, nil, corev1.EventTypeNormal, "Acquired", "Mint", "token %d for %s", is.Token, brief(is.Holder.Identity))
 	}
 	if was.Holder.Identity != "" && is.Holder.Identity == "" && found.lease != nil {
-		r.Events.Eventf(after, nil, corev1.EventTypeNormal, "Released", "Observe", "%s released the Lease after token %d", was.Holder.Identity, is.Token)
+		r.Events.Eventf(after, nil, corev1.EventTypeNormal, "Released", "Observe", "%s released the Lease after token %d", brief(was.Holder.Identity), is.Token)
 	}
 	if found.lost {
 		r.Events.Eventf(after, nil, corev1.EventTypeWarning, "TokenRegressed", "Repair",
 			"the Lease had a lesser token than %d, as after a restore or a deletion: the next term goes on from there", was.Token)
 	}
 	if found.reason == v1alpha1.ReasonLeaseConflict && reasonOf(was.Conditions) != v1alpha1.ReasonLeaseConflict {
-		r.Events.Eventf(after, nil, corev1.EventTypeWarning, "LeaseConflict", "Adopt", "%s", found.message)
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, "LeaseConflict", "Adopt", "%s", brief(found.message))
 	}
 }
+
+// brief fits a text into the note of an Event, which has at most 1024 bytes.
+func brief(s string) string { return bounded.String(s, 768) }
 
 // reasonOf is the reason of the Ready condition; "" if there is none.
 func reasonOf(conditions []metav1.Condition) string {

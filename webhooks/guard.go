@@ -132,7 +132,7 @@ func verdictResponse(req admission.Request, verdict fence.Verdict) admission.Res
 func auditAnnotations(verdict fence.Verdict) map[string]string {
 	annotations := map[string]string{"row": string(verdict.Row)}
 	for _, cause := range verdict.Facts.Causes() {
-		annotations[string(cause.Type)] = cause.Value
+		annotations[string(cause.Type)] = brief(cause.Value)
 	}
 	switch {
 	case verdict.Refusal != nil:
@@ -140,7 +140,7 @@ func auditAnnotations(verdict fence.Verdict) map[string]string {
 	case verdict.Warned:
 		annotations["warned"] = string(verdict.Refused.Reason)
 	case verdict.BypassReason != "":
-		annotations["bypass"] = verdict.BypassReason
+		annotations["bypass"] = brief(verdict.BypassReason)
 	}
 	return annotations
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/fencedlease/fencedlease/fence"
+	"github.com/fencedlease/fencedlease/internal/bounded"
 )
 
 // verdicts counts verdicts, not writes: the API server may ask several times for
@@ -59,8 +60,8 @@ func (r *recorder) record(ctx context.Context, req admission.Request, fencedLeas
 		return
 	}
 
-	log.FromContext(ctx).Info("admitted although refused", "by", admitted, "bypassReason", bounded(v.BypassReason),
-		"refusal", v.Refused.Reason, "fencedLease", fencedLease, "user", bounded(req.UserInfo.Username))
+	log.FromContext(ctx).Info("admitted although refused", "by", admitted, "bypassReason", brief(v.BypassReason),
+		"refusal", v.Refused.Reason, "fencedLease", fencedLease, "user", brief(req.UserInfo.Username))
 	if !r.limiter.Allow() {
 		return
 	}
@@ -74,19 +75,14 @@ func (r *recorder) record(ctx context.Context, req admission.Request, fencedLeas
 	if admitted == admittedByBypass {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "FenceBypassed", "Bypass",
 			"user %s broke the glass of FencedLease %s: %s (refused otherwise: %s)",
-			bounded(req.UserInfo.Username), fencedLease, bounded(v.BypassReason), v.Refused.Reason)
+			brief(req.UserInfo.Username), fencedLease, brief(v.BypassReason), v.Refused.Reason)
 		return
 	}
 	r.events.Eventf(object, nil, corev1.EventTypeWarning, "FenceWarned", "Warn",
 		"a write by %s was admitted only because enforcement of FencedLease %s is Warn (refused otherwise: %s)",
-		bounded(req.UserInfo.Username), fencedLease, v.Refused.Reason)
+		brief(req.UserInfo.Username), fencedLease, v.Refused.Reason)
 }
 
-// bounded cuts what a user chose to a length that fits an Event and a log line.
-func bounded(s string) string {
-	const most = 256
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+// brief cuts what a user chose to a length that fits an Event, a log line or an
+// audit record, several times over.
+func brief(s string) string { return bounded.String(s, 256) }
