@@ -44,12 +44,12 @@ func (l *leaseCheck) handleDelete(ctx context.Context, req admission.Request) ad
 	if err := decode(req.OldObject.Raw, &stored); err != nil {
 		return undecodable(err)
 	}
-	leaseKeys := stored.fenced().Keys
+	leaseKeys, name := stored.fenced().Keys, stored.Metadata.Name // a request to delete a collection names none
 	fl, err := l.states.FencedLease(ctx, types.NamespacedName{Namespace: req.Namespace, Name: leaseKeys.FencedBy})
 	if err != nil {
 		return refused(req, fence.CannotRead(leaseKeys.FencedBy, unreadable(err).Unreadable))
 	}
-	if fl == nil || fl.LeaseName() != req.Name {
+	if fl == nil || fl.LeaseName() != name {
 		return admission.Allowed("")
 	}
 	terminating, err := l.states.NamespaceTerminating(ctx, req.Namespace)
