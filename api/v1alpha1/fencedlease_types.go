@@ -280,10 +280,11 @@ type FencedLease struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is asked of the FencedLease; every field has a default.
+	// spec is what is asked of the FencedLease; every field has a default, and so
+	// may be left out, as may all of it.
 	//
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={enforcement: Deny}
 	Spec FencedLeaseSpec `json:"spec,omitzero"`
 
 	// status is what the controller saw of the Lease.
