@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -73,3 +74,11 @@ func (w *webhookServer) patch(object *unstructured.Unstructured) bool {
 	object.Object["webhooks"] = webhooks
 	return true
 }
+
+// WebhookURL is where the API server calls the webhook of a path, such as /guard.
+func (c *Cluster) WebhookURL(path string) string {
+	return "https://" + address(c.webhook.port) + path
+}
+
+// WebhookCA is the authority, in PEM, of the certificate that the webhooks have.
+func (c *Cluster) WebhookCA() []byte { return bytes.Clone(c.webhook.bundle) }
