@@ -51,7 +51,9 @@ func (r *Reconciler) create(ctx context.Context, fl *v1alpha1.FencedLease) (stan
 			Namespace: fl.Namespace, Name: fl.LeaseName(),
 			Labels: map[string]string{v1alpha1.LabelFencedBy: fl.Name},
 		},
-		Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &fl.Spec.LeaseDurationSeconds},
+		// An empty holder, not an absent one: coordinated leader election in
+		// kube-apiserver (1.37) crashes on a Lease without the field.
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new(string), LeaseDurationSeconds: &fl.Spec.LeaseDurationSeconds},
 	}
 	probe := lease.DeepCopy()
 	probe.Annotations = map[string]string{v1alpha1.AnnotationToken: probeToken}
@@ -157,14 +159,23 @@ func notInForce(answer *coordinationv1.Lease, err error) (string, error) {
 
 // notAllowed says why a Lease is never wrapped (rule M9); "" if it may be.
 func notAllowed(fl *v1alpha1.FencedLease, operatorNamespace string) string {
-	switch {
-	case fl.Namespace == operatorNamespace:
-		return "Leases of the operator's own namespace are never fenced: they would wait for a webhook that waits for them"
-	case fl.Namespace == corev1.NamespaceNodeLease:
-		return "Leases of " + corev1.NamespaceNodeLease + " are the heartbeats of nodes and are never fenced"
-	case fl.Namespace == metav1.NamespaceSystem && controlPlaneLease(fl.LeaseName()) &&
-		(fl.Spec.AllowControlPlane == nil || !*fl.Spec.AllowControlPlane):
+	if why := neverFenced(fl.Namespace, operatorNamespace); why != "" {
+		return why
+	}
+	if fl.Namespace == metav1.NamespaceSystem && controlPlaneLease(fl.LeaseName()) &&
+		(fl.Spec.AllowControlPlane == nil || !*fl.Spec.AllowControlPlane) {
 		return "the Lease of " + fl.LeaseName() + " is fenced only with spec.allowControlPlane: set it where the webhook has an address that does not depend on it"
+	}
+	return ""
+}
+
+// neverFenced says why no Lease of a namespace is ever wrapped; "" if some may be.
+func neverFenced(namespace, operatorNamespace string) string {
+	switch namespace {
+	case operatorNamespace:
+		return "Leases of the operator's own namespace are never fenced: they would wait for a webhook that waits for them"
+	case corev1.NamespaceNodeLease:
+		return "Leases of " + corev1.NamespaceNodeLease + " are the heartbeats of nodes and are never fenced"
 	}
 	return ""
 }
