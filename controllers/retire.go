@@ -15,6 +15,9 @@ import (
 // it does not wrap: all of them, if it is gone (rule M10). The counter on them
 // stays protected, and a later FencedLease goes on from it.
 func (r *Reconciler) retire(ctx context.Context, fencedLease types.NamespacedName, wraps string) error {
+	if neverFenced(fencedLease.Namespace, r.Namespace) != "" {
+		return nil // whatever somebody wrote on a heartbeat of a node
+	}
 	var leases coordinationv1.LeaseList
 	err := r.Client.List(ctx, &leases, client.InNamespace(fencedLease.Namespace),
 		client.MatchingLabels{v1alpha1.LabelFencedBy: fencedLease.Name})
