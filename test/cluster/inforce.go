@@ -16,6 +16,10 @@ import (
 // probe is the name of objects that are written with a dry run only.
 const probe = "fencedlease-probe"
 
+// AwaitWebhooks waits until the API server calls the webhooks that Install
+// applied: StartManager does, too.
+func (c *Cluster) AwaitWebhooks(ctx context.Context) error { return c.waitForWebhooks(ctx, nil) }
+
 // waitForWebhooks waits until the API server calls the webhooks: it reads their
 // configurations a little after they were applied.
 func (c *Cluster) waitForWebhooks(ctx context.Context, gone <-chan struct{}) error {

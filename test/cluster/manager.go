@@ -28,6 +28,10 @@ type ManagerOptions struct {
 	// manager needs a --webhook-port of its own; the API server calls the first.
 	ExtraArgs []string
 
+	// APIServer is the URL at which it reaches the API server, through a proxy
+	// for instance. Defaults to the API server's own.
+	APIServer string
+
 	// NotInForce returns as soon as the manager says that it is ready, without
 	// making sure that the API server calls its webhooks.
 	NotInForce bool
@@ -90,6 +94,7 @@ func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manag
 	if err != nil {
 		return nil, err
 	}
+	cfg.Host = cmp.Or(opts.APIServer, cfg.Host)
 	kubeconfig := c.path(m.name + ".kubeconfig")
 	if err := c.Kubeconfig(kubeconfig, cfg); err != nil {
 		return nil, err

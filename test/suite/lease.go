@@ -7,6 +7,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
 	"github.com/fencedlease/fencedlease/fence"
@@ -71,15 +72,9 @@ func Keys(lease *coordinationv1.Lease) fence.Keys {
 }
 
 // TryAcquire takes a Lease the way that candidates do: by an update of what was
-// read, whoever holds it. It is created if it does not exist.
+// read, whoever holds it.
 func (a *Actor) TryAcquire(name, holder string) (*coordinationv1.Lease, error) {
-	lease := &coordinationv1.Lease{}
-	if err := a.Get(a.world.Ctx, a.world.Key(name), lease); err != nil {
-		return nil, err
-	}
-	Take(lease, holder)
-	err := a.Update(a.world.Ctx, lease)
-	return lease, err
+	return a.WriteLease(name, func(lease *coordinationv1.Lease) { Take(lease, holder) })
 }
 
 // Acquire takes a Lease and returns the token from the response.
@@ -92,22 +87,33 @@ func (a *Actor) Acquire(name, holder string) fence.Token {
 
 // Renew renews a Lease, by an update of what was read.
 func (a *Actor) Renew(name string) (*coordinationv1.Lease, error) {
+	return a.WriteLease(name, func(lease *coordinationv1.Lease) {
+		now := metav1.NowMicro()
+		lease.Spec.RenewTime = &now
+	})
+}
+
+// WriteLease reads a Lease, changes it, and puts it back; again, if the operator
+// came in between.
+func (a *Actor) WriteLease(name string, change ...func(*coordinationv1.Lease)) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
-	if err := a.Get(a.world.Ctx, a.world.Key(name), lease); err != nil {
-		return nil, err
-	}
-	now := metav1.NowMicro()
-	lease.Spec.RenewTime = &now
-	err := a.Update(a.world.Ctx, lease)
-	return lease, err
+	return lease, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		*lease = coordinationv1.Lease{}
+		if err := a.Get(a.world.Ctx, a.world.Key(name), lease); err != nil {
+			return err
+		}
+		for _, c := range change {
+			c(lease)
+		}
+		return a.Update(a.world.Ctx, lease)
+	})
 }
 
 // Release gives a Lease up, as client-go does.
 func (a *Actor) Release(name string) {
 	a.world.T.Helper()
-	lease := a.world.Lease(name)
-	lease.Spec.HolderIdentity = new(string)
-	a.world.Must(a.Update(a.world.Ctx, lease))
+	_, err := a.WriteLease(name, func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = new(string) })
+	a.world.Must(err)
 }
 
 // Take makes holder the holder of a Lease that is then written, in a new term.
