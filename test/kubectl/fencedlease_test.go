@@ -126,7 +126,9 @@ func TestLeaseStaysWithItsFencedLease(t *testing.T) {
 	p.kubectl("delete", "lease", "payments").succeeds("deleted")
 }
 
-// TestApplyALease: a holder may write its Lease with kubectl apply, too.
+// TestApplyALease: a holder may write its Lease with kubectl apply, too. The first
+// must force: the holder before it, or the operator that made the Lease, owns the
+// field.
 func TestApplyALease(t *testing.T) {
 	w := suite.New(t)
 	w.FencedLease("payments")
@@ -135,7 +137,7 @@ func TestApplyALease(t *testing.T) {
 		return "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: payments}\nspec: {holderIdentity: " + holder + "}\n"
 	}
 	token := []string{"-f", "-", "-o", `jsonpath={.metadata.annotations.fencedlease\.io/token}`}
-	p.kubectlInput(lease("ann"), append([]string{"apply", "--server-side"}, token...)...).succeeds("1")
+	p.kubectlInput(lease("ann"), append([]string{"apply", "--server-side", "--force-conflicts"}, token...)...).succeeds("1")
 	p.kubectlInput(lease("ann"), append([]string{"apply", "--server-side"}, token...)...).succeeds("1")
 	p.kubectlInput(lease("bob"), append([]string{"apply", "--server-side"}, token...)...).succeeds("2")
 	// Client-side apply and replace rebuild the Lease; the counter stays.
