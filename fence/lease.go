@@ -103,7 +103,9 @@ func PlanLease(w LeaseWrite) Plan {
 
 	renewed := w.Old == nil || w.New.RenewTime != stored.RenewTime
 	unretired := stored.IsRetired()
-	hasToken := plan.old != None && keys.TokenFor == w.New.Holder
+	// The stored token-for: where the operator clears it, even in the write that
+	// takes retired off, the token rises in the holder's own renewal (M4).
+	hasToken := plan.old != None && stored.TokenFor == w.New.Holder
 	otherPod := plan.writer != "" && w.Writer.Kind() == KindPod &&
 		keys.TokenHolder != "" && keys.TokenHolder != plan.writer
 

@@ -102,7 +102,8 @@ func unreadable(j judgement) *outcome {
 		return unavailable("the Lease of FencedLease " + quote(j.FencedLeaseName()) + " is still retired and is about to be adopted again; try again")
 	case j.state.Lease == LeaseTaken:
 		return refuse(422, ReasonLeaseConflict, "the Lease of FencedLease "+quote(j.FencedLeaseName())+" is wrapped by FencedLease "+
-			quote(j.state.LeaseKeys.FencedBy)+", which keeps it: delete one of the two, or guard the object by the other")
+			quote(j.state.LeaseKeys.FencedBy)+", which keeps it: delete one of the two; without this one the label "+guardKey+
+			" can be taken off the object")
 	}
 	return pass
 }
