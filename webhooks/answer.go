@@ -17,8 +17,15 @@ func refused(req admission.Request, r *fence.Refusal) admission.Response {
 		Name: req.Name, Group: req.Resource.Group, Kind: req.Resource.Resource,
 		RetryAfterSeconds: r.RetryAfterSeconds,
 	}
+	if r.Code == http.StatusUnprocessableEntity { // of such an answer, kubectl shows the causes only
+		details.Causes = append(details.Causes, metav1.StatusCause{
+			Type: metav1.CauseTypeFieldValueInvalid, Field: string(r.Reason), Message: r.Message,
+		})
+	}
 	for _, cause := range r.Facts.Causes() {
-		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(cause.Type), Message: cause.Value})
+		details.Causes = append(details.Causes, metav1.StatusCause{
+			Type: metav1.CauseType(cause.Type), Field: string(cause.Type), Message: cause.Value,
+		})
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
 		Result: &metav1.Status{

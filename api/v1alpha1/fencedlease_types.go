@@ -270,8 +270,8 @@ type FencedLeaseStatus struct {
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && !format.dns1123Label().validate(self.metadata.name).hasValue()",message="the name must be a DNS label of at most 63 characters: it is used as a label value"
-// +kubebuilder:validation:XValidation:rule="(has(self.spec) && has(self.spec.leaseName) ? self.spec.leaseName : self.metadata.name) == (has(oldSelf.spec) && has(oldSelf.spec.leaseName) ? oldSelf.spec.leaseName : oldSelf.metadata.name)",message="spec.leaseName is immutable: create another FencedLease for another Lease"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.token) || (has(self.status) && has(self.status.token) && self.status.token >= oldSelf.status.token)",message="status.token can neither be lowered nor removed: tokens never fall"
+// +kubebuilder:validation:XValidation:rule="(has(self.spec) && has(self.spec.leaseName) ? self.spec.leaseName : self.metadata.name) == (has(oldSelf.spec) && has(oldSelf.spec.leaseName) ? oldSelf.spec.leaseName : oldSelf.metadata.name)",message="spec.leaseName is immutable: create another FencedLease for another Lease",fieldPath=".spec.leaseName"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.token) || (has(self.status) && has(self.status.token) && self.status.token >= oldSelf.status.token)",message="status.token can neither be lowered nor removed: tokens never fall",fieldPath=".status.token"
 type FencedLease struct {
 	metav1.TypeMeta `json:",inline"`
 

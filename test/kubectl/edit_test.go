@@ -36,8 +36,13 @@ func TestEditAgainAfter422(t *testing.T) {
 	ci := secondTerm(w).edits(`s/fencedlease.io.token: .*/fencedlease.io\/token: two/`)
 	ci.kubectl("edit", "configmap", "state").
 		fails(1, `error: configmaps "state" is invalid`, "no valid changes were saved")
-	if shown := len(ci.shown()); shown != 2 {
-		t.Errorf("the editor was opened %d times", shown)
+	shown := ci.shown()
+	if len(shown) != 2 {
+		t.Errorf("the editor was opened %d times", len(shown))
+	}
+	// It says what is wrong: the second time, in the comment above the object.
+	if all := strings.Join(shown, ""); !strings.Contains(all, "# * FencingTokenInvalid: ") || !strings.Contains(all, "in base 10") {
+		t.Errorf("the editor does not show the message of the refusal:\n%s", all)
 	}
 	wantMark(w, "1")
 }
