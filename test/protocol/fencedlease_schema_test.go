@@ -144,11 +144,12 @@ func TestFencedLeaseNames(t *testing.T) {
 		"a-.b":                  false,
 	} {
 		err := w.Admin.Create(w.Ctx, document(w, name, nil), client.DryRunAll)
-		if valid {
+		switch {
+		case valid:
 			suite.Admitted(t, err)
-		} else if strings.Contains(name, "-.") { // not even a name by Kubernetes' own rules
+		case strings.Contains(name, "-."): // not even a name by Kubernetes' own rules
 			suite.Refused(t, err, 422, invalid, "metadata.name")
-		} else {
+		default:
 			suite.Refused(t, err, 422, invalid, words)
 		}
 	}
@@ -200,7 +201,7 @@ func TestFencedLeaseStatusTokenIsMonotonic(t *testing.T) {
 	w := suite.New(t)
 	const words = "status.token can neither be lowered nor removed: tokens never fall"
 	w.FencedLease("payments")
-	w.Must(setStatusToken(w, "payments", 57))
+	w.Must(setStatusToken(w, 57))
 
 	read := func() *unstructured.Unstructured {
 		t.Helper()
@@ -256,8 +257,8 @@ func TestFencedLeaseStatusTokenIsMonotonic(t *testing.T) {
 		err := w.Admin.Status().Patch(w.Ctx, document(w, "payments", nil), client.RawPatch(types.MergePatchType, []byte(patch)))
 		suite.Refused(t, err, 422, invalid, part)
 	}
-	suite.Admitted(t, setStatusToken(w, "payments", 57))
-	suite.Admitted(t, setStatusToken(w, "payments", 58))
+	suite.Admitted(t, setStatusToken(w, 57))
+	suite.Admitted(t, setStatusToken(w, 58))
 
 	// A write of the main resource does not reach the status at all.
 	w.Eventually("a status that is left out stays", func() error {

@@ -98,7 +98,7 @@ func TestM4Forger(t *testing.T) {
 
 	for name, metadata := range forgeries() {
 		for _, forger := range []*suite.Actor{pod, w.Admin} {
-			lease := patched(w, forger, "payments", map[string]any{"metadata": withMark(metadata, forger.Name)})
+			lease := patched(w, forger, map[string]any{"metadata": withMark(metadata, forger.Name)})
 			wantKeys(t, name+" by "+forger.Name, lease, kept)
 			if name != "everything" && lease.Annotations["written-by"] != forger.Name {
 				t.Errorf("%s by %s: what is not ours was not written", name, forger.Name)
@@ -129,13 +129,13 @@ func withMark(metadata map[string]any, by string) map[string]any {
 	return marked
 }
 
-// patched sends a merge patch, and returns the Lease of the response.
-func patched(w *suite.World, by *suite.Actor, name string, patch map[string]any) *coordinationv1.Lease {
+// patched sends a merge patch of Lease payments, and returns the Lease of the response.
+func patched(w *suite.World, by *suite.Actor, patch map[string]any) *coordinationv1.Lease {
 	w.T.Helper()
 	data, err := json.Marshal(patch)
 	w.Must(err)
 	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = w.Namespace, name
+	lease.Namespace, lease.Name = w.Namespace, "payments"
 	suite.Admitted(w.T, by.Patch(w.Ctx, lease, client.RawPatch(types.MergePatchType, data)))
 	return lease
 }
@@ -222,12 +222,12 @@ func TestM4TheOperatorWritesNoNumber(t *testing.T) {
 	w.FencedLease("payments")
 	pod := w.Pod("worker")
 	pod.Acquire("payments", "worker")
-	lease := patched(w, w.Operator(), "payments", map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+	lease := patched(w, w.Operator(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 		v1alpha1.AnnotationToken: "77", v1alpha1.AnnotationTokenFor: "other", v1alpha1.AnnotationTokenHolder: "pod/other",
 	}}})
 	wantKeys(t, "numbers and names by the operator", lease, held("payments", "1", "worker", pod.Identity()))
 
-	lease = patched(w, w.Operator(), "payments", map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+	lease = patched(w, w.Operator(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 		v1alpha1.AnnotationTokenFor: nil,
 	}}})
 	wantKeys(t, "token-for cleared by the operator", lease, held("payments", "1", "", pod.Identity()))

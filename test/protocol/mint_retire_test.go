@@ -66,7 +66,7 @@ func TestM10KeysOfARetiredLeaseStay(t *testing.T) {
 	wantKeys(t, "rebuilt", lease, kept)
 
 	for name, metadata := range forgeries() {
-		wantKeys(t, name, patched(w, w.Admin, "payments", map[string]any{"metadata": withMark(metadata, name)}), kept)
+		wantKeys(t, name, patched(w, w.Admin, map[string]any{"metadata": withMark(metadata, name)}), kept)
 	}
 	pod.Release("payments")
 	wantKeys(t, "released", w.Lease("payments"), kept)

@@ -11,10 +11,10 @@ import (
 	"github.com/fencedlease/fencedlease/test/suite"
 )
 
-// setStatusToken puts status.token of a FencedLease ahead, as a restore of the
-// Lease alone would.
-func setStatusToken(w *suite.World, name string, token fence.Token) error {
-	fl := w.GetFencedLease(name)
+// setStatusToken puts status.token of FencedLease payments ahead, as a restore of
+// the Lease alone would.
+func setStatusToken(w *suite.World, token fence.Token) error {
+	fl := w.GetFencedLease("payments")
 	before := fl.DeepCopy()
 	fl.Status.Token = int64(token)
 	return w.Admin.Status().Patch(w.Ctx, fl, client.MergeFrom(before))
@@ -36,7 +36,7 @@ func TestM2ExceedsAllThatItKnows(t *testing.T) {
 	w.AwaitToken("payments", 101)
 
 	pod.Release("payments")
-	w.Must(setStatusToken(w, "payments", 500))
+	w.Must(setStatusToken(w, 500))
 	// Seen at once: the webhook reads the FencedLease live.
 	if token := pod.Acquire("payments", "c"); token != 501 {
 		t.Errorf("token %s, want that of the status and one, 501", token)
@@ -50,7 +50,7 @@ func TestM2Exhausted(t *testing.T) {
 	w := suite.New(t)
 	w.FencedLease("payments")
 	pod := w.Pod("worker")
-	w.Must(setStatusToken(w, "payments", fence.MaxToken-1))
+	w.Must(setStatusToken(w, fence.MaxToken-1))
 
 	if token := pod.Acquire("payments", "last"); token != fence.MaxToken {
 		t.Fatalf("token %s, want %s", token, fence.MaxToken)
@@ -75,7 +75,7 @@ func TestM2ExhaustedByStatus(t *testing.T) {
 	t.Parallel()
 	w := suite.New(t)
 	w.FencedLease("payments")
-	w.Must(setStatusToken(w, "payments", fence.MaxToken))
+	w.Must(setStatusToken(w, fence.MaxToken))
 	_, err := w.Pod("worker").TryAcquire("payments", "next")
 	suite.Refused(t, err, 422, fence.ReasonExhausted, "9007199254740991")
 	wantKeys(t, "after the refusal", w.Lease("payments"), fence.Keys{FencedBy: "payments"})
@@ -145,7 +145,7 @@ func TestM4StatusAheadUnderAHolder(t *testing.T) {
 	pod.Acquire("payments", "worker")
 	w.AwaitToken("payments", 1)
 
-	w.Must(setStatusToken(w, "payments", 57))
+	w.Must(setStatusToken(w, 57))
 	w.AwaitKeys("payments", "waits for a mint", func(k fence.Keys) bool { return k.TokenFor == "" })
 	w.AwaitEvent("payments", "TokenRegressed", "57")
 	lease, err := pod.Renew("payments")
