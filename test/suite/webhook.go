@@ -29,8 +29,8 @@ type JSONPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// MutatingWebhook registers a mutating webhook on Leases of this namespace with
-// a label team that has that value. The API server calls it after ours, and
+// MutatingWebhook registers a mutating webhook on Leases and ConfigMaps of this
+// namespace with a label team that has that value. The API server calls it after ours, and
 // again, if it says so, where ours changed something since.
 func (w *World) MutatingWebhook(team string, again admissionregistrationv1.ReinvocationPolicyType, mutate Mutation) {
 	w.T.Helper()
@@ -77,7 +77,7 @@ func (w *World) MutatingWebhook(team string, again admissionregistrationv1.Reinv
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{"coordination.k8s.io"}, APIVersions: []string{"v1"}, Resources: []string{"leases"},
+					APIGroups: []string{"coordination.k8s.io", ""}, APIVersions: []string{"v1"}, Resources: []string{"leases", "configmaps"},
 				},
 			}},
 		}},
