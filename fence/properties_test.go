@@ -2,6 +2,7 @@ package fence_test
 
 import (
 	"flag"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -189,8 +190,7 @@ func fencedLeases() *rapid.Generator[fence.FencedLease] {
 // the command line does.
 func atLeast(t *testing.T, checks, steps string) {
 	t.Helper()
-	given := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	given := givenFlags()
 	for name, value := range map[string]string{"rapid.checks": checks, "rapid.steps": steps} {
 		if given[name] {
 			continue
@@ -202,3 +202,10 @@ func atLeast(t *testing.T, checks, steps string) {
 		}
 	}
 }
+
+// givenFlags are those of the command line. It is asked before any is set here.
+var givenFlags = sync.OnceValue(func() map[string]bool {
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return given
+})
