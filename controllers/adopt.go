@@ -63,7 +63,7 @@ func (r *Reconciler) create(ctx context.Context, fl *v1alpha1.FencedLease) (stan
 	if err := r.Client.Create(ctx, lease); err != nil {
 		return standing{}, err
 	}
-	return fenced(lease, fl.Status.Token != 0), nil
+	return fenced(lease, fl.Name, fl.Status.Token != 0), nil
 }
 
 // adopt puts our label on a Lease that has none, or takes it over from a
@@ -77,7 +77,7 @@ func (r *Reconciler) adopt(ctx context.Context, fl *v1alpha1.FencedLease, lease 
 	if err := r.patch(ctx, lease, func(l *coordinationv1.Lease) { label(l, fl.Name) }); err != nil {
 		return standing{}, err
 	}
-	return fenced(lease, lost), nil
+	return fenced(lease, fl.Name, lost), nil
 }
 
 // keep looks after a Lease that is ours. Where its token must rise under a
@@ -90,7 +90,7 @@ func (r *Reconciler) keep(ctx context.Context, fl *v1alpha1.FencedLease, lease *
 			return standing{reason: v1alpha1.ReasonMintNotInForce, message: why}, err
 		}
 	}
-	found := fenced(lease, false)
+	found := fenced(lease, fl.Name, false)
 	token := int64(found.keys().CurrentToken())
 	found.lost = token < fl.Status.Token
 	if found.keys().TokenFor == "" || token >= max(fl.Status.Token, fl.Spec.MinToken) {
@@ -100,7 +100,15 @@ func (r *Reconciler) keep(ctx context.Context, fl *v1alpha1.FencedLease, lease *
 	return found, err
 }
 
-func fenced(lease *coordinationv1.Lease, lost bool) standing {
+// fenced is the standing of a Lease that the API server says is ours; lost, if it
+// had a lesser token than the status.
+func fenced(lease *coordinationv1.Lease, fencedLease string, lost bool) standing {
+	if keys.OfLease(lease.Labels, lease.Annotations).FencedBy != fencedLease {
+		return standing{
+			reason:  v1alpha1.ReasonMintNotInForce,
+			message: "something took the label " + v1alpha1.LabelFencedBy + " off Lease " + lease.Name + " as it was written: look for another mutating webhook on leases",
+		}
+	}
 	return standing{
 		reason:  v1alpha1.ReasonFenced,
 		message: "acquisitions of Lease " + lease.Name + " are fenced",

@@ -14,7 +14,7 @@ import (
 // to the client as it is, with the webhook's name before the message.
 func refused(req admission.Request, r *fence.Refusal) admission.Response {
 	details := &metav1.StatusDetails{
-		Name: req.Name, Group: req.Resource.Group, Kind: req.Resource.Resource,
+		Name: nameOf(req), Group: req.Resource.Group, Kind: req.Resource.Resource,
 		RetryAfterSeconds: r.RetryAfterSeconds,
 	}
 	if r.Code == http.StatusUnprocessableEntity { // of such an answer, kubectl shows the causes only

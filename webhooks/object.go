@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
@@ -44,6 +45,20 @@ func decodeMetadata(raw []byte) (metadata, error) {
 	}
 	err := decode(raw, &object)
 	return object.Metadata, err
+}
+
+// nameOf is the name of the object in a review. A request to delete a collection
+// names none, nor does one whose object gets a generated name.
+func nameOf(req admission.Request) string {
+	if req.Name != "" {
+		return req.Name
+	}
+	for _, raw := range [][]byte{req.OldObject.Raw, req.Object.Raw} {
+		if meta, err := decodeMetadata(raw); err == nil && meta.Name != "" {
+			return meta.Name
+		}
+	}
+	return ""
 }
 
 // guarded is what the protocol reads of a guarded object.

@@ -67,7 +67,7 @@ func (r *recorder) record(ctx context.Context, req admission.Request, fencedLeas
 	}
 	object := &corev1.ObjectReference{
 		APIVersion: req.Kind.Group + "/" + req.Kind.Version, Kind: req.Kind.Kind,
-		Namespace: req.Namespace, Name: req.Name,
+		Namespace: req.Namespace, Name: nameOf(req),
 	}
 	if req.Kind.Group == "" {
 		object.APIVersion = req.Kind.Version

@@ -44,7 +44,7 @@ func New(t *testing.T) *World {
 // In makes a namespace for a test in a cluster of its own.
 func In(t *testing.T, in *cluster.Cluster) *World {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	t.Cleanup(cancel)
 	w := &World{T: t, Ctx: ctx, Namespace: namespaceName(t), cluster: in}
 	w.Admin = w.Actor("admin", in.Admin)
