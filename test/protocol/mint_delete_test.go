@@ -92,9 +92,12 @@ func TestM7NamespaceGoesAway(t *testing.T) {
 			gone(w.Admin.Get(w.Ctx, w.Key("payments"), &coordinationv1.Lease{})),
 		)
 	})
-	if cm := w.GetConfigMap("account-99"); cm.DeletionTimestamp == nil {
-		t.Fatal("the guarded object should wait for its finalizer")
-	}
+	w.Eventually("the guarded object waits for its finalizer", func() error {
+		if w.GetConfigMap("account-99").DeletionTimestamp == nil {
+			return errors.New("it is not in deletion")
+		}
+		return nil
+	})
 
 	// The controller whose finalizer it is knows nothing of tokens.
 	suite.Admitted(t, w.Admin.Modify("account-99", func(o client.Object) { o.SetFinalizers(nil) }))

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/fencedlease/fencedlease/test/cluster"
 )
 
@@ -33,6 +36,7 @@ func Main(m *testing.M, options cluster.Options, patches ...cluster.Patch) {
 }
 
 func run(m *testing.M, options cluster.Options, patches []cluster.Patch) (code int, err error) {
+	log.SetLogger(logr.Discard()) // what matters is in errors, and in the manager's log
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if Cluster, err = cluster.Start(ctx, options); err != nil {
@@ -46,15 +50,15 @@ func run(m *testing.M, options cluster.Options, patches []cluster.Patch) (code i
 		return 1, fmt.Errorf("the manager did not start: %w", err)
 	}
 	code = m.Run()
-	log := Manager.Log()
-	if i := strings.Index(log, "WARNING: DATA RACE"); i >= 0 {
-		return 1, errors.New("the manager has a data race:\n" + log[i:min(len(log), i+4000)])
+	said := Manager.Log()
+	if i := strings.Index(said, "WARNING: DATA RACE"); i >= 0 {
+		return 1, errors.New("the manager has a data race:\n" + said[i:min(len(said), i+4000)])
 	}
-	if i := strings.Index(log, "panic"); i >= 0 {
-		return 1, errors.New("the manager panicked:\n" + log[i:min(len(log), i+4000)])
+	if i := strings.Index(said, "panic"); i >= 0 {
+		return 1, errors.New("the manager panicked:\n" + said[i:min(len(said), i+4000)])
 	}
 	if code != 0 {
-		fmt.Fprintf(os.Stderr, "the end of the manager's log:\n%s\n", log[max(0, len(log)-4000):])
+		fmt.Fprintf(os.Stderr, "the end of the manager's log:\n%s\n", said[max(0, len(said)-4000):])
 	}
 	return code, nil
 }
