@@ -31,6 +31,10 @@ const (
 	// fenced yet is tried again.
 	probeAgain = 5 * time.Second
 
+	// watchLag is the pause after which a FencedLease that was read from a watch
+	// that lags is looked at again.
+	watchLag = 50 * time.Millisecond
+
 	// leaseNameIndex finds the FencedLeases that name a Lease.
 	leaseNameIndex = "leaseName"
 )
@@ -142,7 +146,11 @@ func (r *Reconciler) reconcile(ctx context.Context, fl *v1alpha1.FencedLease) (r
 	before := fl.DeepCopy()
 	fl.Status = statusOf(fl, found)
 	if !equality.Semantic.DeepEqual(before.Status, fl.Status) {
-		if err := r.Client.Status().Patch(ctx, fl, client.MergeFrom(before)); err != nil {
+		err := r.Client.Status().Patch(ctx, fl, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) { // the watch lags: what it had would be said twice
+			return reconcile.Result{RequeueAfter: watchLag}, nil
+		}
+		if err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}

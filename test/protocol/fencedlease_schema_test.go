@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
@@ -117,10 +118,12 @@ func TestFencedLeaseFields(t *testing.T) {
 			strict := client.WithFieldValidation(w.Admin.Client, client.FieldValidation(metav1.FieldValidationStrict))
 			check(strict.Create(w.Ctx, document(w, "created", map[string]any{tc.field: tc.value}), client.DryRunAll))
 
-			changed := existing.DeepCopy()
-			w.Must(w.Admin.Get(w.Ctx, client.ObjectKeyFromObject(existing), changed))
-			w.Must(unstructured.SetNestedField(changed.Object, tc.value, "spec", tc.field))
-			err := strict.Update(w.Ctx, changed, client.DryRunAll)
+			err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // with the controller
+				changed := existing.DeepCopy()
+				w.Must(w.Admin.Get(w.Ctx, client.ObjectKeyFromObject(existing), changed))
+				w.Must(unstructured.SetNestedField(changed.Object, tc.value, "spec", tc.field))
+				return strict.Update(w.Ctx, changed, client.DryRunAll)
+			})
 			if tc.field == "leaseName" && tc.want == "" {
 				suite.Refused(t, err, 422, invalid, "spec.leaseName is immutable")
 				return

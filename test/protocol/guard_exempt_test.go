@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fencedlease/fencedlease/api/v1alpha1"
 	"github.com/fencedlease/fencedlease/fence"
 	"github.com/fencedlease/fencedlease/test/suite"
 )
@@ -143,9 +144,7 @@ func TestExemptNamespace(t *testing.T) {
 	s.Guarded("held", "payments", 2)
 	s.Must(s.second.Modify("held", finalizers(theirFinalizer)))
 	s.Must(s.second.Create(s.Ctx, ledger(s.World, "books", suite.GuardedBy("payments"), suite.Token("2"))))
-	fl := s.GetFencedLease("payments")
-	fl.Finalizers = []string{ourFinalizer}
-	s.Must(s.Admin.Update(s.Ctx, fl))
+	s.ChangeFencedLease("payments", func(fl *v1alpha1.FencedLease) { fl.Finalizers = []string{ourFinalizer} })
 	suite.Refused(t, remove(s.World, s.Admin, "held"), 428, fence.ReasonRequired)
 
 	s.Must(s.Admin.Delete(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}))
@@ -165,9 +164,7 @@ func TestExemptNamespace(t *testing.T) {
 	suite.Admitted(t, s.Admin.Modify("held", finalizers()))
 	awaitGone(s.World, "held")
 
-	fl = s.GetFencedLease("payments")
-	fl.Finalizers = nil
-	s.Must(s.Admin.Update(s.Ctx, fl))
+	s.ChangeFencedLease("payments", func(fl *v1alpha1.FencedLease) { fl.Finalizers = nil })
 	awaitNoNamespace(s.World)
 }
 

@@ -58,9 +58,7 @@ func TestG5LostCounter(t *testing.T) {
 
 	// What the message says heals it: the holder gets a higher token with its
 	// next renewal.
-	fl := s.GetFencedLease("payments")
-	fl.Spec.MinToken = 3
-	s.Must(s.Admin.Update(s.Ctx, fl))
+	s.ChangeFencedLease("payments", func(fl *v1alpha1.FencedLease) { fl.Spec.MinToken = 3 })
 	s.Eventually("the holder's token rises", func() error {
 		lease, err := s.first.Renew("payments")
 		if err == nil && suite.Keys(lease).CurrentToken() != 3 {
@@ -79,9 +77,7 @@ func TestG5UnderWarn(t *testing.T) {
 	s := secondTerm(t, nil)
 	s.Guarded("account", "payments", 2)
 	s.loseCounter()
-	fl := s.GetFencedLease("payments")
-	fl.Spec.Enforcement = v1alpha1.EnforcementWarn
-	s.Must(s.Admin.Update(s.Ctx, fl))
+	s.ChangeFencedLease("payments", func(fl *v1alpha1.FencedLease) { fl.Spec.Enforcement = v1alpha1.EnforcementWarn })
 	s.Eventually("enforcement is Warn", func() error {
 		return s.second.Create(s.Ctx, s.ConfigMap("probe", suite.GuardedBy("payments")), client.DryRunAll)
 	})

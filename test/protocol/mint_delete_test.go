@@ -122,9 +122,8 @@ func gone(err error) error {
 func TestM7AnyDeleteWhileTheNamespaceGoesAway(t *testing.T) {
 	t.Parallel()
 	w := suite.New(t)
-	fl := w.FencedLease("payments")
-	fl.Finalizers = []string{"example.com/keep"}
-	w.Must(w.Admin.Update(w.Ctx, fl))
+	w.FencedLease("payments")
+	w.ChangeFencedLease("payments", func(fl *v1alpha1.FencedLease) { fl.Finalizers = []string{"example.com/keep"} })
 	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseHere)
 	w.Must(w.Admin.Delete(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
 

@@ -98,10 +98,7 @@ func TestM2MinTokenLowered(t *testing.T) {
 // changeSpec changes a FencedLease and waits until the controller has seen it.
 func changeSpec(w *suite.World, name string, change func(*v1alpha1.FencedLeaseSpec)) {
 	w.T.Helper()
-	fl := w.GetFencedLease(name)
-	before := fl.DeepCopy()
-	change(&fl.Spec)
-	w.Must(w.Admin.Patch(w.Ctx, fl, client.MergeFrom(before)))
+	w.ChangeFencedLease(name, func(fl *v1alpha1.FencedLease) { change(&fl.Spec) })
 	w.AwaitCondition(name, v1alpha1.ConditionReady, "True", v1alpha1.ReasonFenced)
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
 	"github.com/fencedlease/fencedlease/fence"
@@ -32,6 +33,16 @@ func (w *World) GetFencedLease(name string) *v1alpha1.FencedLease {
 	fl := &v1alpha1.FencedLease{}
 	w.Must(w.Admin.Get(w.Ctx, w.Key(name), fl))
 	return fl
+}
+
+// ChangeFencedLease changes a FencedLease as the administrator, whatever the
+// controller writes to its status meanwhile.
+func (w *World) ChangeFencedLease(name string, change func(*v1alpha1.FencedLease)) {
+	w.T.Helper()
+	fl := w.GetFencedLease(name)
+	before := fl.DeepCopy()
+	change(fl)
+	w.Must(w.Admin.Patch(w.Ctx, fl, client.MergeFrom(before)))
 }
 
 // AwaitCondition waits until a condition of a FencedLease is so, at its generation.
