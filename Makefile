@@ -61,8 +61,11 @@ unit: gcc ## Tests that need nothing but Go, with the race detector
 
 .PHONY: integration
 integration: gcc control-plane bin/manager-race ## Tests against a real control plane, with the race detector
-	$(RACE) $(WITH_ASSETS) FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" \
-		go test -race -count=1 -p 1 -timeout 40m ./test/...
+	export $(RACE) $(WITH_ASSETS) FENCEDLEASE_MANAGER="$(abspath bin/manager-race)"; \
+	packages=$$(go list ./test/... | grep -v '/test/load$$'); \
+	go test -race -count=1 -p 1 -timeout 40m $$packages; \
+	echo "integration: under load, with the figures"; \
+	go test -race -count=1 -v -timeout 40m ./test/load
 
 ##@ Build
 

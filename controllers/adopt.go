@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +18,8 @@ import (
 // wrap makes the Lease of a FencedLease its own: it creates the Lease, or puts
 // our label on it, and asks for a mint where the token must rise under a holder.
 func (r *Reconciler) wrap(ctx context.Context, fl *v1alpha1.FencedLease) (standing, error) {
-	if why := notAllowed(fl, r.Namespace); why != "" {
+	allowControlPlane := fl.Spec.AllowControlPlane != nil && *fl.Spec.AllowControlPlane
+	if why := fence.NeverFenced(fl.Namespace, fl.LeaseName(), r.Namespace, allowControlPlane); why != "" {
 		return standing{reason: v1alpha1.ReasonLeaseNotAllowed, message: why}, nil
 	}
 	lease := &coordinationv1.Lease{}
@@ -57,8 +57,8 @@ func (r *Reconciler) create(ctx context.Context, fl *v1alpha1.FencedLease) (stan
 	}
 	probe := lease.DeepCopy()
 	probe.Annotations = map[string]string{v1alpha1.AnnotationToken: probeToken}
-	if why, err := notInForce(probe, r.Client.Create(ctx, probe, client.DryRunAll)); why != "" || err != nil {
-		return standing{reason: v1alpha1.ReasonMintNotInForce, message: why}, err
+	if obstacle, err := obstacleIn(probe, r.Client.Create(ctx, probe, client.DryRunAll)); obstacle.reason != "" || err != nil {
+		return obstacle, err
 	}
 	if err := r.Client.Create(ctx, lease); err != nil {
 		return standing{}, err
@@ -69,8 +69,8 @@ func (r *Reconciler) create(ctx context.Context, fl *v1alpha1.FencedLease) (stan
 // adopt puts our label on a Lease that has none, or takes it over from a
 // FencedLease that is gone. A holder gets its token in that very write.
 func (r *Reconciler) adopt(ctx context.Context, fl *v1alpha1.FencedLease, lease *coordinationv1.Lease) (standing, error) {
-	if why, err := r.probe(ctx, fl, lease); why != "" || err != nil {
-		return standing{reason: v1alpha1.ReasonMintNotInForce, message: why}, err
+	if obstacle, err := r.probe(ctx, fl, lease); obstacle.reason != "" || err != nil {
+		return obstacle, err
 	}
 	before := keys.OfLease(lease.Labels, lease.Annotations)
 	lost := fl.Status.Token != 0 && (!before.Fenced() || int64(before.CurrentToken()) < fl.Status.Token)
@@ -86,8 +86,8 @@ func (r *Reconciler) adopt(ctx context.Context, fl *v1alpha1.FencedLease, lease 
 // the holder knows before anyone checks.
 func (r *Reconciler) keep(ctx context.Context, fl *v1alpha1.FencedLease, lease *coordinationv1.Lease) (standing, error) {
 	if !ready(fl) {
-		if why, err := r.probe(ctx, fl, lease); why != "" || err != nil {
-			return standing{reason: v1alpha1.ReasonMintNotInForce, message: why}, err
+		if obstacle, err := r.probe(ctx, fl, lease); obstacle.reason != "" || err != nil {
+			return obstacle, err
 		}
 	}
 	found := fenced(lease, fl.Name, false)
@@ -138,9 +138,9 @@ func (r *Reconciler) patch(ctx context.Context, lease *coordinationv1.Lease, cha
 const probeToken = "0"
 
 // probe asks the API server, by a dry run that forges a token, whether it calls
-// the mint webhook for this Lease. It returns why an acquisition would not be
-// fenced, or "".
-func (r *Reconciler) probe(ctx context.Context, fl *v1alpha1.FencedLease, lease *coordinationv1.Lease) (string, error) {
+// the mint webhook for this Lease. It returns what keeps an acquisition from
+// being fenced; its reason is "" if nothing does.
+func (r *Reconciler) probe(ctx context.Context, fl *v1alpha1.FencedLease, lease *coordinationv1.Lease) (standing, error) {
 	forged := lease.DeepCopy()
 	err := r.patch(ctx, forged, func(l *coordinationv1.Lease) {
 		label(l, fl.Name)
@@ -149,45 +149,32 @@ func (r *Reconciler) probe(ctx context.Context, fl *v1alpha1.FencedLease, lease 
 		}
 		l.Annotations[v1alpha1.AnnotationToken] = probeToken
 	}, client.DryRunAll)
-	return notInForce(forged, err)
+	return obstacleIn(forged, err)
 }
 
-// notInForce reads the answer to a probe.
-func notInForce(answer *coordinationv1.Lease, err error) (string, error) {
+// obstacleIn reads the answer to a probe.
+func obstacleIn(answer *coordinationv1.Lease, err error) (standing, error) {
 	switch {
 	case apierrors.IsInternalError(err): // a webhook that cannot be called
-		return "the mint webhook cannot be called yet: " + bounded.String(err.Error(), 1024), nil
+		return standing{
+			reason:  v1alpha1.ReasonMintNotInForce,
+			message: "the mint webhook cannot be called yet: " + bounded.String(err.Error(), maxMessage),
+		}, nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err): // a policy, a quota, another webhook
+		return standing{
+			reason:  v1alpha1.ReasonNotWritable,
+			message: "the API server refuses to let the operator write the Lease: " + bounded.String(err.Error(), maxMessage),
+		}, nil
 	case err != nil:
-		return "", err
+		return standing{}, err
 	case answer.Annotations[v1alpha1.AnnotationToken] == probeToken:
-		return "the API server does not call the mint webhook for this Lease: is the MutatingWebhookConfiguration fencedlease installed?", nil
+		return standing{
+			reason:  v1alpha1.ReasonMintNotInForce,
+			message: "the API server does not call the mint webhook for this Lease: is the MutatingWebhookConfiguration fencedlease installed?",
+		}, nil
 	}
-	return "", nil
+	return standing{}, nil
 }
 
-// notAllowed says why a Lease is never wrapped (rule M9); "" if it may be.
-func notAllowed(fl *v1alpha1.FencedLease, operatorNamespace string) string {
-	if why := neverFenced(fl.Namespace, operatorNamespace); why != "" {
-		return why
-	}
-	if fl.Namespace == metav1.NamespaceSystem && controlPlaneLease(fl.LeaseName()) &&
-		(fl.Spec.AllowControlPlane == nil || !*fl.Spec.AllowControlPlane) {
-		return "the Lease of " + fl.LeaseName() + " is fenced only with spec.allowControlPlane: set it where the webhook has an address that does not depend on it"
-	}
-	return ""
-}
-
-// neverFenced says why no Lease of a namespace is ever wrapped; "" if some may be.
-func neverFenced(namespace, operatorNamespace string) string {
-	switch namespace {
-	case operatorNamespace:
-		return "Leases of the operator's own namespace are never fenced: they would wait for a webhook that waits for them"
-	case corev1.NamespaceNodeLease:
-		return "Leases of " + corev1.NamespaceNodeLease + " are the heartbeats of nodes and are never fenced"
-	}
-	return ""
-}
-
-func controlPlaneLease(name string) bool {
-	return name == "kube-controller-manager" || name == "kube-scheduler"
-}
+// maxMessage bounds what a condition repeats of an error.
+const maxMessage = 1024

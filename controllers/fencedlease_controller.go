@@ -155,7 +155,7 @@ func (r *Reconciler) reconcile(ctx context.Context, fl *v1alpha1.FencedLease) (r
 		}
 	}
 	r.tell(before, fl, found)
-	if found.reason == v1alpha1.ReasonMintNotInForce {
+	if found.reason == v1alpha1.ReasonMintNotInForce || found.reason == v1alpha1.ReasonNotWritable {
 		return reconcile.Result{RequeueAfter: probeAgain}, nil
 	}
 	return reconcile.Result{}, nil

@@ -177,18 +177,31 @@ func CheckLease(w LeaseWrite) *Refusal {
 	}
 }
 
-// CannotRead refuses a write of a Lease whose FencedLease could not be read.
+// NeverFenced says why a Lease is never wrapped (rule M9); "" if it may be.
+func NeverFenced(namespace, name, operatorNamespace string, allowControlPlane bool) string {
+	switch {
+	case namespace == operatorNamespace:
+		return "Leases of the operator's own namespace are never fenced: they would wait for a webhook that waits for them"
+	case namespace == "kube-node-lease":
+		return "Leases of kube-node-lease are the heartbeats of nodes and are never fenced"
+	case namespace == "kube-system" && (name == "kube-controller-manager" || name == "kube-scheduler") && !allowControlPlane:
+		return "the Lease of " + name + " is fenced only with spec.allowControlPlane: set it where the webhook has an address that does not depend on it"
+	}
+	return ""
+}
+
+// CannotRead refuses a write or a delete of a Lease whose FencedLease could not be read.
 func CannotRead(fencedLease, why string) *Refusal {
 	return &Refusal{
 		Code: 503, Reason: ReasonUnavailable, RetryAfterSeconds: 1,
-		Message: "FencedLease " + quote(fencedLease) + " cannot be read (" + why + "), and a token is never guessed; try again",
+		Message: "FencedLease " + quote(fencedLease) + " cannot be read (" + why + "): a token is never guessed, and a counter never given up; try again",
 	}
 }
 
 // KeepLease refuses to delete a Lease whose FencedLease exists (rule M7).
 func KeepLease(k Keys) *Refusal {
 	return &Refusal{
-		Code: 422, Reason: ReasonFencedLeaseHere,
+		Code: 422, Reason: ReasonFencedLeaseExists,
 		Message: "the Lease carries the counter of FencedLease " + quote(k.FencedBy) + ": delete the FencedLease first, or release the Lease instead",
 		Facts:   Facts{Current: k.CurrentToken(), Holder: k.TokenFor, Writer: Identity(k.TokenHolder)},
 	}

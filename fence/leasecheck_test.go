@@ -94,7 +94,7 @@ func TestM8(t *testing.T) {
 func TestRefusalsOfLeaseWrites(t *testing.T) {
 	t.Run("the counter of a FencedLease is not deleted", func(t *testing.T) {
 		refusal := fence.KeepLease(makeHeldLease().Obj().Keys)
-		checkRefusal(t, refusal, 422, fence.ReasonFencedLeaseHere, "delete the FencedLease first")
+		checkRefusal(t, refusal, 422, fence.ReasonFencedLeaseExists, "delete the FencedLease first")
 		checkFacts(t, fence.Facts{Current: 6, Holder: "anna", Writer: anna}, refusal.Facts)
 	})
 	t.Run("a FencedLease that cannot be read", func(t *testing.T) {

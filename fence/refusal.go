@@ -8,16 +8,16 @@ type Reason string
 
 // The reasons of refusals, each with the HTTP codes that it comes with.
 const (
-	ReasonInvalid         Reason = "FencingTokenInvalid"     // 422
-	ReasonRequired        Reason = "FencingTokenRequired"    // 428
-	ReasonStale           Reason = "FencingTokenStale"       // 412
-	ReasonNeverIssued     Reason = "FencingTokenNeverIssued" // 403
-	ReasonRegressed       Reason = "FencingTokenRegressed"   // 422
-	ReasonExhausted       Reason = "FencingTokenExhausted"   // 422
-	ReasonNotFound        Reason = "FencedLeaseNotFound"     // 422
-	ReasonLeaseConflict   Reason = "LeaseConflict"           // 422
-	ReasonUnavailable     Reason = "FenceUnavailable"        // 503
-	ReasonFencedLeaseHere Reason = "FencedLeaseExists"       // 422
+	ReasonInvalid           Reason = "FencingTokenInvalid"     // 422
+	ReasonRequired          Reason = "FencingTokenRequired"    // 428
+	ReasonStale             Reason = "FencingTokenStale"       // 412
+	ReasonNeverIssued       Reason = "FencingTokenNeverIssued" // 403
+	ReasonRegressed         Reason = "FencingTokenRegressed"   // 422
+	ReasonExhausted         Reason = "FencingTokenExhausted"   // 422
+	ReasonNotFound          Reason = "FencedLeaseNotFound"     // 422
+	ReasonLeaseConflict     Reason = "LeaseConflict"           // 422
+	ReasonUnavailable       Reason = "FenceUnavailable"        // 503
+	ReasonFencedLeaseExists Reason = "FencedLeaseExists"       // 422
 )
 
 // Refusal is why a request is refused, and what its sender can do about it.

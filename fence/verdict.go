@@ -95,7 +95,7 @@ var afterReading = []rule{
 // JudgeAlone tries the rows that need no value but the request's own. It returns
 // false if none of them applies, and the state has to be read.
 func JudgeAlone(r Request) (Verdict, bool) {
-	return try(beforeReading, judgement{Request: r})
+	return try(beforeReading, judgement{Request: r, claim: r.Claim(State{})})
 }
 
 // Judge tries all rows in order; the first that applies is the answer.
@@ -131,9 +131,6 @@ func try(rules []rule, j judgement) (Verdict, bool) {
 		}
 		v := Verdict{Row: rule.row, Refusal: o.refusal, Warning: o.warning, Facts: j.state.facts(j.Request, j.claim)}
 		if v.Refusal != nil {
-			if v.Row == RowUnclaimed { // a client steps down only if current exceeds its own
-				v.Facts.Presented = None
-			}
 			v.Refusal.Facts = v.Facts
 		}
 		return v, true

@@ -8,13 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/fencedlease/fencedlease/fence"
+	"github.com/fencedlease/fencedlease/internal/bounded"
 )
 
 // refused is the answer that refuses a request. The API server hands its Status
 // to the client as it is, with the webhook's name before the message.
 func refused(req admission.Request, r *fence.Refusal) admission.Response {
 	details := &metav1.StatusDetails{
-		Name: nameOf(req), Group: req.Resource.Group, Kind: req.Resource.Resource,
+		Name: storedOf(req).Name, Group: req.Resource.Group, Kind: req.Resource.Resource,
 		RetryAfterSeconds: r.RetryAfterSeconds,
 	}
 	if r.Code == http.StatusUnprocessableEntity { // of such an answer, kubectl shows the causes only
@@ -24,7 +25,7 @@ func refused(req admission.Request, r *fence.Refusal) admission.Response {
 	}
 	for _, cause := range r.Facts.Causes() {
 		details.Causes = append(details.Causes, metav1.StatusCause{
-			Type: metav1.CauseType(cause.Type), Field: string(cause.Type), Message: cause.Value,
+			Type: metav1.CauseType(cause.Type), Field: string(cause.Type), Message: bounded.String(cause.Value, maxCause),
 		})
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
@@ -35,6 +36,9 @@ func refused(req admission.Request, r *fence.Refusal) admission.Response {
 		AuditAnnotations: map[string]string{"reason": string(r.Reason)},
 	}}
 }
+
+// maxCause bounds the value of a cause: a holderIdentity has no limit of its own.
+const maxCause = 4096
 
 // undecodable is the answer to a review that makes no sense: the API server
 // never sends one.

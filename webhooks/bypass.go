@@ -5,6 +5,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
@@ -24,6 +25,9 @@ func (b *bypass) judge(ctx context.Context, req admission.Request, request fence
 	}
 	why := "; break-glass needs the verb bypass on fencedleases.fencedlease.io, which this user does not have"
 	if err != nil {
+		if readErrors.Allow() {
+			log.FromContext(ctx).Error(err, "cannot ask whether a user may bypass")
+		}
 		why = "; break-glass was asked for, but whether this user may could not be found out"
 	}
 	refusal := *verdict.Refusal

@@ -64,6 +64,11 @@ func (m *mint) wrappedBy(ctx context.Context, key types.NamespacedName, leaseNam
 	if fl == nil || fl.LeaseName() != leaseName {
 		return fence.FencedLease{}, nil
 	}
+	// Those of the operator's own namespace never come here.
+	allowControlPlane := fl.Spec.AllowControlPlane != nil && *fl.Spec.AllowControlPlane
+	if fence.NeverFenced(key.Namespace, leaseName, "", allowControlPlane) != "" {
+		return fence.FencedLease{}, nil
+	}
 	return fence.FencedLease{
 		Exists:      true,
 		StatusToken: fence.Token(fl.Status.Token),

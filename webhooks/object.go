@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
 
@@ -19,6 +20,8 @@ import (
 // metadata is what is decoded of an object's metadata.
 type metadata struct {
 	Name              string            `json:"name"`
+	UID               types.UID         `json:"uid"`
+	ResourceVersion   string            `json:"resourceVersion"`
 	Labels            map[string]string `json:"labels"`
 	Annotations       map[string]string `json:"annotations"`
 	DeletionTimestamp *string           `json:"deletionTimestamp"`
@@ -47,18 +50,16 @@ func decodeMetadata(raw []byte) (metadata, error) {
 	return object.Metadata, err
 }
 
-// nameOf is the name of the object in a review. A request to delete a collection
-// names none, nor does one whose object gets a generated name.
-func nameOf(req admission.Request) string {
-	if req.Name != "" {
-		return req.Name
-	}
+// storedOf is the metadata of the stored object of a review, or that of the new
+// one of a create. The review itself may lack the name: a request to delete a
+// collection names none.
+func storedOf(req admission.Request) metadata {
 	for _, raw := range [][]byte{req.OldObject.Raw, req.Object.Raw} {
-		if meta, err := decodeMetadata(raw); err == nil && meta.Name != "" {
-			return meta.Name
+		if meta, err := decodeMetadata(raw); err == nil {
+			return meta
 		}
 	}
-	return ""
+	return metadata{Name: req.Name}
 }
 
 // guarded is what the protocol reads of a guarded object.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -35,13 +36,14 @@ const (
 // recorder makes verdicts visible: a count for each, and an Event, bounded in
 // rate, for each write that was admitted although its token was not in order.
 type recorder struct {
-	events  events.EventRecorder
-	limiter *rate.Limiter
+	events   events.EventRecorder
+	bypasses *rate.Limiter // apart, so that many warnings hide no bypass
+	warnings *rate.Limiter
 }
 
-// newRecorder records at most one Event a second, after a burst of 20.
+// newRecorder records at most one Event of each kind a second, after a burst of 20.
 func newRecorder(to events.EventRecorder) *recorder {
-	return &recorder{events: to, limiter: rate.NewLimiter(1, 20)}
+	return &recorder{events: to, bypasses: rate.NewLimiter(1, 20), warnings: rate.NewLimiter(1, 20)}
 }
 
 func (r *recorder) record(ctx context.Context, req admission.Request, fencedLease string, v fence.Verdict) {
@@ -62,15 +64,19 @@ func (r *recorder) record(ctx context.Context, req admission.Request, fencedLeas
 
 	log.FromContext(ctx).Info("admitted although refused", "by", admitted, "bypassReason", brief(v.BypassReason),
 		"refusal", v.Refused.Reason, "fencedLease", fencedLease, "user", brief(req.UserInfo.Username))
-	if !r.limiter.Allow() {
+	limiter := r.warnings
+	if admitted == admittedByBypass {
+		limiter = r.bypasses
+	}
+	if !limiter.Allow() {
 		return
 	}
+	// With the revision, two bypasses of one object are two Events, not one that
+	// happened twice.
+	stored := storedOf(req)
 	object := &corev1.ObjectReference{
-		APIVersion: req.Kind.Group + "/" + req.Kind.Version, Kind: req.Kind.Kind,
-		Namespace: req.Namespace, Name: nameOf(req),
-	}
-	if req.Kind.Group == "" {
-		object.APIVersion = req.Kind.Version
+		APIVersion: schema.GroupVersion{Group: req.Kind.Group, Version: req.Kind.Version}.String(), Kind: req.Kind.Kind,
+		Namespace: req.Namespace, Name: stored.Name, UID: stored.UID, ResourceVersion: stored.ResourceVersion,
 	}
 	if admitted == admittedByBypass {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "FenceBypassed", "Bypass",

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/time/rate"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
 	"github.com/fencedlease/fencedlease/fence"
@@ -148,7 +150,15 @@ func stateOf(fl *v1alpha1.FencedLease, leaseKeys fence.Keys) fence.State {
 	}
 }
 
+// readErrors bounds the log lines about reads that failed.
+var readErrors = rate.NewLimiter(1, 10)
+
+// unreadable is the state after a read that failed. What it says to a client has
+// no details; the log has.
 func unreadable(err error) fence.State {
+	if readErrors.Allow() {
+		log.Log.WithName("webhooks").Error(err, "cannot read what a request is judged against")
+	}
 	why := "the API server did not answer"
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -139,7 +139,8 @@ type FencedLeaseSpec struct {
 	// kube-controller-manager and kube-scheduler in kube-system. Set it only
 	// where the webhook has an address that does not depend on these two:
 	// elsewhere, after a power cut, they would wait for a webhook that waits
-	// for them. Defaults to false.
+	// for them. Taken back, it leaves a Lease that is wrapped already as it is:
+	// delete the FencedLease then. Defaults to false.
 	//
 	// +optional
 	// +kubebuilder:default=false
@@ -161,6 +162,8 @@ const (
 	// * "LeaseNotAllowed": this Lease is never wrapped (rule M9).
 	// * "MintNotInForce": the API server does not call the mint webhook for the
 	//   Lease, so an acquisition would get no token.
+	// * "LeaseNotWritable": the API server refuses to let the operator write the
+	//   Lease; the message says why.
 	ConditionReady = "Ready"
 
 	// ConditionHeld says whether a holder has the Lease and its token. There is
@@ -187,6 +190,7 @@ const (
 	ReasonLeaseConflict   = "LeaseConflict"
 	ReasonLeaseNotAllowed = "LeaseNotAllowed"
 	ReasonMintNotInForce  = "MintNotInForce"
+	ReasonNotWritable     = "LeaseNotWritable"
 	ReasonHeld            = "Held"
 	ReasonNoHolder        = "NoHolder"
 	ReasonTokenPending    = "TokenPending"

@@ -118,7 +118,7 @@ func TestLeaseStaysWithItsFencedLease(t *testing.T) {
 	w := suite.New(t)
 	w.FencedLease("payments")
 	p := admin(w)
-	p.kubectl("delete", "lease", "payments").refused(fence.ReasonFencedLeaseHere, "delete the FencedLease first")
+	p.kubectl("delete", "lease", "payments").refused(fence.ReasonFencedLeaseExists, "delete the FencedLease first")
 	p.kubectl("delete", "fencedlease", "payments").succeeds("deleted")
 	w.Eventually("the Lease is retired", func() error {
 		return has(p.kubectl("get", "lease", "payments", "--show-labels"), "fencedlease.io/retired=true")

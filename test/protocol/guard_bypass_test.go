@@ -1,6 +1,9 @@
 package protocol
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -254,5 +257,26 @@ func TestBreakGlassIsRecorded(t *testing.T) {
 		if event.Reason == "FenceBypassed" {
 			wantNoNote(t, event, "rehearsal")
 		}
+	}
+}
+
+// Each use has an Event of its own, with its reason, also where one object is
+// written twice.
+func TestBreakGlassAgain(t *testing.T) {
+	t.Parallel()
+	s := secondTerm(t, nil, "account")
+	able := s.Pod("able")
+	for _, reason := range []string{"ticket A", "ticket B"} {
+		try := 0
+		s.Eventually("Event of "+reason, func() error {
+			try++ // Events are bounded in rate, all tests together
+			s.Must(able.Modify("account", suite.Balance(reason), because(fmt.Sprintf("%s-%d", reason, try))))
+			for _, event := range eventsOf(s.World) {
+				if event.Reason == "FenceBypassed" && strings.Contains(event.Note, reason) && event.Regarding.UID == s.GetConfigMap("account").UID {
+					return nil
+				}
+			}
+			return errors.New("there is none")
+		})
 	}
 }

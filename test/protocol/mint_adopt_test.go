@@ -105,6 +105,26 @@ func TestM9AllowControlPlane(t *testing.T) { // not beside the other that uses k
 	}
 }
 
+// Made anew without leave, a FencedLease does not get the Lease back through an
+// acquisition either: it stays retired, and the acquisition passes.
+func TestM9RecreatedWithoutLeave(t *testing.T) { // not beside the others that use kube-system
+	w := suite.New(t).Elsewhere(metav1.NamespaceSystem)
+	yes := true
+	fl := createFencedLease(w, "kube-scheduler", func(s *v1alpha1.FencedLeaseSpec) { s.AllowControlPlane = &yes })
+	w.AwaitCondition("kube-scheduler", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonFenced)
+	w.Admin.Acquire("kube-scheduler", "one")
+	w.Must(w.Admin.Delete(w.Ctx, fl))
+	w.AwaitRetired("kube-scheduler")
+
+	createFencedLease(w, "kube-scheduler")
+	w.AwaitCondition("kube-scheduler", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonLeaseNotAllowed)
+	lease, err := w.Admin.TryAcquire("kube-scheduler", "two")
+	suite.Admitted(t, err)
+	if keys := suite.Keys(lease); !keys.IsRetired() || keys.TokenFor != "" || keys.Token != "1" {
+		t.Errorf("keys after the acquisition: %+v", keys)
+	}
+}
+
 // Of two FencedLeases for one Lease the first keeps it. The second says so, and
 // takes over where the first ends, with its tokens.
 func TestM9LeaseConflict(t *testing.T) {
@@ -152,5 +172,5 @@ func TestM9LeaseConflictEndsWithTheSecond(t *testing.T) {
 		t.Errorf("token %s, want 2", token)
 	}
 	wantKeys(t, "after the second is gone", w.Lease("payments"), held("payments", "2", "next", pod.Identity()))
-	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseHere)
+	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseExists)
 }

@@ -25,15 +25,15 @@ func TestM7DeleteIsRefused(t *testing.T) {
 	pod.Acquire("payments", "worker")
 
 	for _, actor := range []*suite.Actor{pod, w.Admin, w.Operator()} {
-		refusal := suite.Refused(t, actor.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseHere,
+		refusal := suite.Refused(t, actor.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseExists,
 			`FencedLease "payments"`, "delete the FencedLease first", "release the Lease instead")
 		if refusal.Causes[fence.CauseCurrent] != "1" || refusal.Causes[fence.CauseHolder] != "worker" {
 			t.Errorf("causes %v", refusal.Causes)
 		}
 	}
-	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments"), client.DryRunAll), 422, fence.ReasonFencedLeaseHere)
+	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments"), client.DryRunAll), 422, fence.ReasonFencedLeaseExists)
 	suite.Refused(t, w.Admin.DeleteAllOf(w.Ctx, &coordinationv1.Lease{}, client.InNamespace(w.Namespace)),
-		422, fence.ReasonFencedLeaseHere)
+		422, fence.ReasonFencedLeaseExists)
 	wantKeys(t, "after all attempts", w.Lease("payments"), held("payments", "1", "worker", pod.Identity()))
 
 	// Retired or not, as soon as the FencedLease is gone.
@@ -68,7 +68,7 @@ func TestM7KeptFromTheDayItExistsAgain(t *testing.T) {
 	w.Must(w.Admin.Delete(w.Ctx, fl))
 	w.AwaitRetired("payments")
 	w.Must(w.Admin.Create(w.Ctx, &v1alpha1.FencedLease{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "payments"}}))
-	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseHere)
+	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseExists)
 }
 
 // A namespace that goes away takes all along, by the real namespace controller,
@@ -106,6 +106,19 @@ func TestM7NamespaceGoesAway(t *testing.T) {
 	})
 }
 
+// An owner that goes away does not take the counter along: the garbage collector
+// is refused like anyone.
+func TestM7GarbageCollector(t *testing.T) {
+	t.Parallel()
+	w := suite.New(t)
+	w.FencedLease("payments")
+	collector := w.As("system:serviceaccount:kube-system:generic-garbage-collector")
+	suite.Refused(t, collector.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseExists, "delete the FencedLease first")
+	unfenced := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "unfenced"}}
+	w.Must(w.Admin.Create(w.Ctx, unfenced))
+	suite.Admitted(t, collector.Delete(w.Ctx, unfenced))
+}
+
 func gone(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -124,7 +137,7 @@ func TestM7AnyDeleteWhileTheNamespaceGoesAway(t *testing.T) {
 	w := suite.New(t)
 	w.FencedLease("payments")
 	w.ChangeFencedLease("payments", func(fl *v1alpha1.FencedLease) { fl.Finalizers = []string{"example.com/keep"} })
-	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseHere)
+	suite.Refused(t, w.Admin.Delete(w.Ctx, w.Lease("payments")), 422, fence.ReasonFencedLeaseExists)
 	w.Must(w.Admin.Delete(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
 
 	err := w.Admin.Delete(w.Ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "payments"}})
