@@ -187,7 +187,7 @@ func (p person) edits(sed string) person {
 	p.w.T.Helper()
 	dir := p.w.T.TempDir()
 	editor := filepath.Join(dir, "editor")
-	text := "#!/bin/sh -e\ncp \"$1\" \"$(mktemp " + dir + "/shown-XXXXXX)\"\ncat > " + dir + "/sed <<'EOF'\n" + sed + "\nEOF\nsed -i -f " + dir + "/sed \"$1\"\n"
+	text := "#!/bin/sh -e\ncp \"$1\" " + dir + "/shown-$(date +%s%N)\ncat > " + dir + "/sed <<'EOF'\n" + sed + "\nEOF\nsed -i -f " + dir + "/sed \"$1\"\n"
 	p.w.Must(os.WriteFile(editor, []byte(text), 0o700))
 	p.w.T.Setenv("KUBE_EDITOR", editor)
 	p.w.T.Setenv("TMPDIR", dir) // where kubectl leaves a refused edit
