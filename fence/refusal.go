@@ -20,6 +20,16 @@ const (
 	ReasonFencedLeaseExists Reason = "FencedLeaseExists"       // 422
 )
 
+// Known says whether the reason is one of ours: a Status may come from anyone.
+func (r Reason) Known() bool {
+	switch r {
+	case ReasonInvalid, ReasonRequired, ReasonStale, ReasonNeverIssued, ReasonRegressed, ReasonExhausted,
+		ReasonNotFound, ReasonLeaseConflict, ReasonUnavailable, ReasonFencedLeaseExists:
+		return true
+	}
+	return false
+}
+
 // Refusal is why a request is refused, and what its sender can do about it.
 type Refusal struct {
 	Code              int32 // HTTP status
@@ -71,6 +81,27 @@ func (f Facts) Causes() []Cause {
 	add(CauseHolder, f.Holder, f.Holder != "")
 	add(CauseWriter, string(f.Writer), f.Writer != "")
 	return causes
+}
+
+// FactsOf reads what [Facts.Causes] lists. Causes of other types are passed over,
+// and a token that is not canonical counts as absent.
+func FactsOf(causes []Cause) Facts {
+	var f Facts
+	for _, cause := range causes {
+		switch cause.Type {
+		case CausePresented:
+			f.Presented = tokenOrNone(cause.Value)
+		case CauseMark:
+			f.Mark = tokenOrNone(cause.Value)
+		case CauseCurrent:
+			f.Current = tokenOrNone(cause.Value)
+		case CauseHolder:
+			f.Holder = cause.Value
+		case CauseWriter:
+			f.Writer = Identity(cause.Value)
+		}
+	}
+	return f
 }
 
 // maxQuoted bounds how much of a client's value a message repeats.

@@ -63,7 +63,32 @@ func TestCauses(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.facts.Causes()); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
+			checkFacts(t, tc.facts, fence.FactsOf(tc.want))
 		})
+	}
+}
+
+// Whoever sits between the fence and a client may add to the causes.
+func TestFactsOfPassesOverWhatIsNoFact(t *testing.T) {
+	got := fence.FactsOf([]fence.Cause{
+		{Type: fence.CausePresented, Value: "4"},
+		{Type: "FieldValueInvalid", Value: "9"},
+		{Type: fence.CauseMark, Value: "05"},
+		{Type: fence.CauseCurrent, Value: "-6"},
+	})
+	checkFacts(t, fence.Facts{Presented: 4}, got)
+}
+
+func TestKnown(t *testing.T) {
+	for reason, want := range map[fence.Reason]bool{
+		fence.ReasonStale:             true,
+		fence.ReasonFencedLeaseExists: true,
+		"Conflict":                    false,
+		"":                            false,
+	} {
+		if got := reason.Known(); got != want {
+			t.Errorf("%q is known: %t, want %t", reason, got, want)
+		}
 	}
 }
 
