@@ -70,7 +70,7 @@ integration: gcc control-plane bin/manager-race ## Tests against a real control 
 ##@ Build
 
 .PHONY: build
-build: bin/manager ## Build the manager into bin/manager
+build: bin/manager bin/kubectl-fence ## Build the manager and the kubectl plugin into bin
 
 .PHONY: generate
 generate: bin/tools/controller-gen ## Generate deepcopy code and the CRD from the API types
@@ -104,6 +104,10 @@ bin/manager:
 .PHONY: bin/manager-race
 bin/manager-race: gcc
 	$(RACE) go build -race -o $@ .
+
+.PHONY: bin/kubectl-fence
+bin/kubectl-fence:
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $@ ./cmd/kubectl-fence
 
 .PHONY: bin/demo
 bin/demo:
