@@ -1,0 +1,146 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// NewManager is [ctrl.NewManager] with fenced leadership: change the one for the
+// other. The Lease is the one that LeaderElectionID and LeaderElectionNamespace
+// name, with the timings of the manager's options; fenced may say the same things,
+// not others, and what the manager's options have no words for, such as Seal.
+//
+//   - Leader-elected runnables (controllers, by default) start once the term has
+//     its token and its objects are sealed.
+//   - Writes through mgr.GetClient() carry the token of the term ([Election.NewClient]).
+//     Outside of it they fail: before this replica leads, and in runnables that need
+//     no leader election. These write with a client of their own
+//     (client.New(mgr.GetConfig(), …)), unfenced.
+//   - The moment the term is lost, the contexts of all runnables are cancelled and
+//     mgr.Start returns the [*LostError]. As with stock leader election, the process
+//     must end then; started again it is another candidate.
+//   - On a shutdown in good order the term goes on until the runnables have ended.
+//     Set LeaderElectionReleaseOnCancel to release the Lease then.
+//
+// Options that clash are errors: fenced leadership without an ID, or with
+// LeaderElectionResourceLockInterface or LeaderElectionConfig set.
+func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl.Manager, *Election, error) {
+	fenced, err := fenced.forManager(options)
+	if err != nil {
+		return nil, nil, err
+	}
+	election, err := New(config, fenced)
+	if err != nil {
+		return nil, nil, err
+	}
+	over, end := context.WithCancelCause(context.Background())
+	lock := election.newLock(nil)
+	lock.ended = func() { end(lock.begun().Err()) }
+
+	options.LeaderElection = true
+	options.LeaderElectionResourceLockInterface = lock
+	options.LeaseDuration = &election.options.LeaseDuration
+	options.RenewDeadline = &election.options.RenewDeadline
+	options.RetryPeriod = &election.options.RetryPeriod
+	options.NewClient = election.NewClient
+	options.BaseContext = endedWith(over, options.BaseContext)
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The manager itself ends when one of its runnables returns an error.
+	return mgr, election, mgr.Add(untilOver{over})
+}
+
+// forManager takes the manager's options over.
+func (o Options) forManager(m ctrl.Options) (Options, error) {
+	if m.LeaderElectionResourceLockInterface != nil || m.LeaderElectionConfig != nil || m.NewClient != nil {
+		return o, errors.New("leader: NewManager sets LeaderElectionResourceLockInterface, LeaderElectionConfig and NewClient itself: leave them out")
+	}
+	var errs []error
+	take := func(field string, mine *string, theirs string) {
+		if *mine != "" && theirs != "" && *mine != theirs {
+			errs = append(errs, fmt.Errorf("leader: %s is %q, but the manager's options say %q", field, *mine, theirs))
+		}
+		*mine = cmp.Or(*mine, theirs)
+	}
+	takeDuration := func(field string, mine *time.Duration, theirs *time.Duration) {
+		if theirs == nil {
+			return
+		}
+		if *mine != 0 && *mine != *theirs {
+			errs = append(errs, fmt.Errorf("leader: %s is %s, but the manager's options say %s", field, *mine, *theirs))
+		}
+		*mine = *theirs
+	}
+	take("Name", &o.Name, m.LeaderElectionID)
+	take("Namespace", &o.Namespace, m.LeaderElectionNamespace)
+	takeDuration("LeaseDuration", &o.LeaseDuration, m.LeaseDuration)
+	takeDuration("RenewDeadline", &o.RenewDeadline, m.RenewDeadline)
+	takeDuration("RetryPeriod", &o.RetryPeriod, m.RetryPeriod)
+	if o.Namespace == "" {
+		o.Namespace = ownNamespace()
+	}
+	if o.Logger.GetSink() == nil {
+		o.Logger = m.Logger
+	}
+	if o.Logger.GetSink() == nil {
+		o.Logger = log.Log.WithName("leader")
+	}
+	if o.Metrics == nil {
+		o.Metrics = ctrlmetrics.Registry
+	}
+	return o, errors.Join(errs...)
+}
+
+// ownNamespace is the namespace of the Pod that this runs in, "" elsewhere.
+func ownNamespace() string {
+	data, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// endedWith makes the contexts of all runnables end with the term: the manager
+// itself would end them one group after the other, each when the one before is done.
+func endedWith(over context.Context, base manager.BaseContextFunc) manager.BaseContextFunc {
+	return func() context.Context {
+		parent := context.Background()
+		if base != nil {
+			parent = base()
+		}
+		ctx, cancel := context.WithCancelCause(parent)
+		context.AfterFunc(over, func() { cancel(context.Cause(over)) })
+		return ctx
+	}
+}
+
+// untilOver is a runnable that fails when the term is lost.
+type untilOver struct{ over context.Context }
+
+// Start blocks until the manager ends, or the term does.
+func (u untilOver) Start(ctx context.Context) error {
+	select {
+	case <-u.over.Done():
+	case <-ctx.Done(): // which may be for the same reason
+	}
+	if u.over.Err() == nil {
+		return nil
+	}
+	return context.Cause(u.over)
+}
+
+// NeedLeaderElection says that it runs from the start.
+func (untilOver) NeedLeaderElection() bool { return false }
