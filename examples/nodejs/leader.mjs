@@ -23,6 +23,7 @@ config.loadFromDefault();
 const leases = config.makeApiClient(CoordinationV1Api);
 const objects = config.makeApiClient(CoreV1Api);
 
+const reasonOf = ({body}) => (typeof body === 'string' ? JSON.parse(body) : body).reason;
 const isCode = (error, code) => error instanceof ApiException && error.code === code;
 const now = () => performance.now(); // a clock that nobody sets
 
@@ -64,6 +65,24 @@ function tokenOf(lease) {
   return annotations['fencedlease.io/token'];
 }
 
+// renew renews the Lease and returns it as it is then. Others may have changed it,
+// the operator for one: that is the end only if we hold it no more.
+async function renew(lease) {
+  for (;;) {
+    const {holderIdentity} = lease.spec;
+    if (holderIdentity !== identity) throw new Lost(`the Lease is held by ${holderIdentity || 'nobody'}`);
+    lease.spec.renewTime = new V1MicroTime();
+    try {
+      return await leases.replaceNamespacedLease({namespace, name, body: lease});
+    } catch (error) {
+      if (!isCode(error, 409)) throw error;
+      lease = await leases.readNamespacedLease({namespace, name});
+    }
+  }
+}
+
+class Lost extends Error {}
+
 // write stores a counter. The annotation fencedlease.io/write presents the token
 // anew, also where the object has it already.
 async function write(token, count) {
@@ -86,11 +105,10 @@ try {
   for (let count = 1; !ending; count++) {
     if (now() - proof >= retryPeriod) {
       const sent = now();
-      lease.spec.renewTime = new V1MicroTime();
-      lease = await leases.replaceNamespacedLease({namespace, name, body: lease});
+      lease = await renew(lease);
       proof = sent;
     }
-    if (now() - proof > renewDeadline) throw new Error('the Lease could not be renewed in time');
+    if (now() - proof > renewDeadline) throw new Lost('the Lease could not be renewed in time');
     await write(tokenOf(lease), count); // the token of the newest answer: it may have risen
     console.log(`wrote ${count}`);
     await sleep(1000);
@@ -99,10 +117,12 @@ try {
   await leases.replaceNamespacedLease({namespace, name, body: lease});
   console.log('released');
 } catch (error) {
-  if (!(error instanceof ApiException)) throw error;
-  // 412: a newer term exists. 409 on the Lease: it was changed, so read it and
-  // compete again. This program ends instead, and is started anew.
-  const status = typeof error.body === 'string' ? JSON.parse(error.body) : error.body;
-  console.log(`ends: HTTP ${error.code} ${status.reason}`);
+  if (error instanceof Lost) {
+    console.log(`ends: ${error.message}`);
+  } else if (isCode(error, 412)) { // a newer term exists: this write did not happen
+    console.log(`ends: HTTP 412 ${reasonOf(error)}`);
+  } else {
+    throw error;
+  }
   process.exitCode = 1;
 }
