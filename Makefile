@@ -60,12 +60,13 @@ unit: gcc ## Tests that need nothing but Go, with the race detector
 	$(RACE) $(WITH_ASSETS) go test -race $$packages
 
 .PHONY: integration
-integration: gcc control-plane bin/manager-race ## Tests against a real control plane, with the race detector
-	export $(RACE) $(WITH_ASSETS) FENCEDLEASE_MANAGER="$(abspath bin/manager-race)"; \
-	packages=$$(go list ./test/... | grep -v '/test/load$$'); \
-	go test -race -count=1 -p 1 -timeout 40m $$packages; \
-	echo "integration: under load, with the figures"; \
-	go test -race -count=1 -v -timeout 40m ./test/load
+integration: gcc node control-plane bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
+	export $(RACE) $(WITH_ASSETS) \
+		FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" FENCEDLEASE_PLUGIN="$(abspath bin/kubectl-fence-race)"; \
+	packages=$$(go list ./test/... | grep -Ev '/test/(load|leadership)$$'); \
+	go test -race -count=1 -p 2 -timeout 40m $$packages; \
+	echo "integration: under load, and leaders that are paused, with the figures"; \
+	go test -race -count=1 -p 1 -v -timeout 40m ./test/leadership ./test/load
 
 ##@ Build
 
@@ -109,6 +110,10 @@ bin/manager-race: gcc
 bin/kubectl-fence:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $@ ./cmd/kubectl-fence
 
+.PHONY: bin/kubectl-fence-race
+bin/kubectl-fence-race: gcc
+	$(RACE) go build -race -o $@ ./cmd/kubectl-fence
+
 .PHONY: bin/demo
 bin/demo:
 	CGO_ENABLED=0 go build -o $@ ./test/demo
@@ -121,6 +126,10 @@ bin/fencedlease-up:
 .PHONY: gcc
 gcc:
 	@hack/ensure-gcc.sh
+
+.PHONY: node
+node:
+	@hack/ensure-node.sh
 
 # The pinned tools, each rebuilt when the module that pins it changes.
 

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election is a candidate for one Lease. It is safe for concurrent use.
+// Election is a candidate for one Lease. It is safe for concurrent use, but competes
+// once at a time: in one call of [Election.Run], or through one [Election.Lock].
 //
 // Where [Options.Metrics] is set it registers, each with the labels namespace and
 // lease: fencedlease_leader_is_leader (1 while a term is live),

@@ -33,8 +33,10 @@ import (
 //   - On a shutdown in good order the term goes on until the runnables have ended.
 //     Set LeaderElectionReleaseOnCancel to release the Lease then.
 //
-// Options that clash are errors: fenced leadership without an ID, or with
-// LeaderElectionResourceLockInterface or LeaderElectionConfig set.
+// LeaderElection is always on, whatever the options say. LeaderElectionNamespace
+// defaults to the Pod's own. Options that clash are errors, and so are
+// LeaderElectionResourceLockInterface, LeaderElectionConfig and NewClient, which
+// fenced leadership sets itself.
 func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl.Manager, *Election, error) {
 	fenced, err := fenced.forManager(options)
 	if err != nil {

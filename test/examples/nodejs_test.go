@@ -15,7 +15,7 @@ func install(t *testing.T) (node, script string) {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Fatalf("the example in JavaScript needs Node.js 20 or newer, and npm: %v", err)
+		t.Fatalf("the example in JavaScript needs Node.js 18 or newer, and npm: %v", err)
 	}
 	dir := filepath.Join(suite.Cluster.Dir, "nodejs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
