@@ -53,7 +53,7 @@ func newCheck(f *factory) *cobra.Command {
 
 			# For a user, in a namespace
 			kubectl fence check -n prod --as=ann`),
-		Args: cobra.NoArgs,
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	cmd.Flags().StringVarP(&c.output, "output", "o", "", `Output format: "json" or "yaml".`)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 const completionTimeout = 3 * time.Second
 
 // completeLeases completes the name of a FencedLease, if there is none yet.
-func (f *factory) completeLeases(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (f *factory) completeLeases(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -39,7 +40,9 @@ func (f *factory) completeLeases(cmd *cobra.Command, args []string, _ string) ([
 	}
 	names := make([]string, 0, len(list.Items))
 	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
+		if name := list.Items[i].Name; strings.HasPrefix(name, toComplete) {
+			names = append(names, name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -26,7 +26,7 @@ func newCompletion(f *factory) *cobra.Command {
 			# Beside the plugin
 			script="$(dirname "$(command -v kubectl-fence)")/kubectl_complete-fence"
 			kubectl fence completion > "$script" && chmod +x "$script"`),
-		Args: cobra.NoArgs,
+		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(f.Out, completionScript)
 			return err

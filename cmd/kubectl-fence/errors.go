@@ -60,13 +60,13 @@ func message(err error) string {
 
 // errorsIn are the errors that were joined; none, if it is a single one.
 func errorsIn(err error) []error {
-	var aggregate utilerrors.Aggregate
-	if errors.As(err, &aggregate) {
-		return aggregate.Errors()
-	}
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
 		return joined.Unwrap()
+	}
+	var aggregate utilerrors.Aggregate
+	if errors.As(err, &aggregate) {
+		return aggregate.Errors()
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func newGuard(f *factory) *cobra.Command {
 
 			# Ask whether it would be admitted
 			kubectl fence guard configmap/state --lease payments --token 7 --dry-run=server`),
-		Args:              cobra.MinimumNArgs(1),
+		Args:              arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: f.completeObjects,
 		RunE:              func(cmd *cobra.Command, args []string) error { return g.run(cmd, args) },
 	}
@@ -120,9 +120,8 @@ func (g *guard) one(o *object, token fence.Token) error {
 		annotations[v1alpha1.AnnotationToken] = &value
 	}
 	after, err := o.patch(keysPatch{
-		ResourceVersion: o.ResourceVersion,
-		Labels:          map[string]*string{v1alpha1.LabelGuardedBy: &g.lease},
-		Annotations:     annotations,
+		Labels:      map[string]*string{v1alpha1.LabelGuardedBy: &g.lease},
+		Annotations: annotations,
 	}, g.output.dryRun())
 	if err != nil {
 		return err

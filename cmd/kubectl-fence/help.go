@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,21 @@ const inheritedFlags = "\n\nGlobal Flags:\n{{.InheritedFlags.FlagUsages | trimTr
 func usageTemplate(of *cobra.Command) string {
 	return strings.Replace(of.UsageTemplate(), inheritedFlags,
 		"\n\n`kubectl fence --help` has the flags of all commands, such as -n and --context.", 1)
+}
+
+// seeHelp says where the flags and arguments of a command are explained.
+func seeHelp(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%w: see `%s --help`", err, cmd.CommandPath())
+}
+
+// arguments checks how many there are, and says where they are explained.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return seeHelp(cmd, err)
+		}
+		return nil
+	}
 }
 
 // text is a raw string of the source without the tabs that it is indented with.

@@ -19,6 +19,7 @@ func newApply(f *factory) *cobra.Command {
 		cmd := apply.NewCmdApply("kubectl fence", kubectl, streams)
 		// They show and edit an annotation of kubectl's own, for which kubectl will do.
 		cmd.RemoveCommand(cmd.Commands()...)
+		cmd.Flags().Lookup("force").Usage += " Not for guarded objects: one that is refused with 422 is deleted, and its mark with it."
 		return cmd
 	}, "Apply manifests, with a fencing token", `
 		# Apply a manifest that has no token in it
@@ -55,8 +56,9 @@ func newDelete(f *factory) *cobra.Command {
 
 const carryingLong = `
 	This is kubectl's own command, with all its flags. Each of its writes presents your fencing
-	token, so the manifest, or the patch, needs none. Objects that are not guarded are
-	written as ever; those that are, only if the token is the current one.
+	token, so the manifest, or the patch, needs none. Guarded objects are written only if the
+	token is the current one. Others are written as ever; the token may stay on them as
+	an annotation, where it means nothing.
 
 	The token goes into the write itself where there is room for it. Where there is none (a
 	delete, a JSON patch, a write to /status) it goes beside the request, as an extra of the

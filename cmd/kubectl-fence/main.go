@@ -12,11 +12,14 @@ package main
 import (
 	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 )
 
 func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	klog.SetLogger(logr.Discard()) // what client-go would log is in the errors as well
 	failByPanic()
 	if err := newCommand(streams).Execute(); err != nil {
 		os.Exit(report(streams.ErrOut, err))

@@ -60,6 +60,15 @@ func (o *object) read(from runtime.Object) {
 	}
 }
 
+// again reads the object again.
+func (o *object) again() error {
+	if err := o.Get(); err != nil {
+		return err
+	}
+	o.read(o.Object)
+	return nil
+}
+
 // guardedBy names the FencedLease of the label; "" for none.
 func (o *object) guardedBy() string {
 	if o.keys.GuardedBy == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,7 +49,7 @@ func newRelease(f *factory) *cobra.Command {
 
 			# In a script
 			kubectl fence release payments --yes`),
-		Args:              cobra.ExactArgs(1),
+		Args:              arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: f.completeLeases,
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}
@@ -102,14 +103,20 @@ func (r *release) ask(lease, holder string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := bufio.NewReader(r.In).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+	if !confirmed(r.In) {
 		return errors.New("not released")
 	}
 	return nil
+}
+
+// confirmed reads an answer: anything but yes is no.
+func confirmed(from io.Reader) bool {
+	answer, err := bufio.NewReader(from).ReadString('\n')
+	if err != nil {
+		return false
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
 
 // free takes the holder off the Lease, unless somebody else has it by now. All else

@@ -48,6 +48,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	f.AddFlags(root.PersistentFlags())
 	root.SetUsageTemplate(usageTemplate(root))
+	root.SetFlagErrorFunc(seeHelp)
 	root.CompletionOptions.DisableDefaultCmd = true // that one is for programs that are no plugins
 	addGroups(root)
 	root.AddCommand(

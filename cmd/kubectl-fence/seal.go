@@ -49,7 +49,7 @@ func newSeal(f *factory) *cobra.Command {
 
 			# Everything under the FencedLease, with the token from the environment
 			FENCING_TOKEN=7 kubectl fence seal payments --all`),
-		Args: cobra.MinimumNArgs(1),
+		Args: arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return f.completeLeases(cmd, args, toComplete)

@@ -67,7 +67,7 @@ func newStatus(f *factory) *cobra.Command {
 
 			# Objects that the current token has not written yet
 			kubectl fence status payments -o json | jq -r '.objects[] | select(.state != "sealed") | .name'`),
-		Args:              cobra.MaximumNArgs(1),
+		Args:              arguments(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: f.completeLeases,
 		RunE:              func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
 	}
@@ -301,7 +301,10 @@ func eventTable(events []eventReport, now time.Time) *metav1.Table {
 func describe(to io.Writer, r *leaseReport, now time.Time) error {
 	w := printers.GetNewTabWriter(to)
 	field := func(name, format string, values ...any) {
-		_, _ = fmt.Fprintf(w, name+":\t"+format+"\n", values...) // Flush tells
+		if name != "" {
+			name += ":"
+		}
+		_, _ = fmt.Fprintf(w, name+"\t"+format+"\n", values...) // Flush tells
 	}
 	field("FencedLease", "%s (namespace %s)", r.Name, r.Namespace)
 	field("Lease", "%s, %s", r.LeaseName, r.leaseInWords(now))
@@ -310,6 +313,9 @@ func describe(to io.Writer, r *leaseReport, now time.Time) error {
 		field("Writer", "%s", bounded.String(r.Writer, 256))
 	}
 	field("Token", "%s", tokenOrNone(r.Token))
+	if r.TokenPending {
+		field("", "the holder gets its own with its next renewal")
+	}
 	if r.Holder != "" && r.AcquireTime != nil {
 		field("Acquired", "%s ago", ago(now, r.AcquireTime.Time))
 	}

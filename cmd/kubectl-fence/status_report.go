@@ -46,7 +46,11 @@ type leaseReport struct {
 	Created   metav1.Time `json:"creationTimestamp"`
 	LeaseName string      `json:"leaseName"`
 
-	Token  int64  `json:"token,omitempty"` // the current one; absent before the first term
+	Token int64 `json:"token,omitempty"` // the current one; absent before the first term
+	// TokenPending says that the holder gets a token with its next renewal: the
+	// current one is of an earlier term.
+	TokenPending bool `json:"tokenPending,omitempty"`
+
 	Holder string `json:"holder,omitempty"`
 	Writer string `json:"writer,omitempty"` // the writer identity to which the token was minted
 
@@ -176,8 +180,12 @@ func (report *leaseReport) readLease(fl *v1alpha1.FencedLease, lease *coordinati
 		report.LeaseDurationSeconds = *lease.Spec.LeaseDurationSeconds
 	}
 	report.Holder, report.Writer = holderOf(lease), ""
-	if state.Lease == fence.LeaseOurs && k.TokenFor == report.Holder {
+	switch {
+	case report.Holder == "" || state.Lease != fence.LeaseOurs:
+	case k.TokenFor == report.Holder:
 		report.Writer = k.TokenHolder
+	default:
+		report.TokenPending = true
 	}
 	report.LeaseState = stateOfLease(&lease.Spec, now)
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
@@ -42,7 +44,7 @@ func newUnguard(f *factory) *cobra.Command {
 
 			# After the FencedLease was deleted
 			kubectl fence unguard configmap/state`),
-		Args:              cobra.MinimumNArgs(1),
+		Args:              arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: f.completeObjects,
 		RunE:              func(cmd *cobra.Command, args []string) error { return u.run(cmd, args) },
 	}
@@ -70,23 +72,38 @@ func (u *unguard) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// one takes an object out.
+// one takes an object out. The write names the revision that was read, so that
+// the token is never presented to another FencedLease than the one that it is of.
 func (u *unguard) one(ctx context.Context, c client.Client, o *object, token fence.Token) error {
-	if o.guardedBy() == "" {
+	by := o.guardedBy()
+	if by == "" {
 		return u.output.print(u.factory, o.Object, "is not guarded")
 	}
-	write := keysPatch{ResourceVersion: o.ResourceVersion, Labels: map[string]*string{v1alpha1.LabelGuardedBy: nil}}
+	var annotations map[string]*string
 	switch {
-	case gone(ctx, c, types.NamespacedName{Namespace: o.Namespace, Name: o.guardedBy()}):
-		write.Annotations = noAnnotations() // with no counter to compare it with, the mark says nothing
+	case gone(ctx, c, types.NamespacedName{Namespace: o.Namespace, Name: by}):
+		annotations = noAnnotations() // with no counter to compare it with, the mark says nothing
 	case token != fence.None:
-		write.Annotations = present(token)
+		annotations = present(token)
 	}
-	after, err := o.patch(write, u.output.dryRun())
-	if err != nil {
-		return err
-	}
-	return u.output.print(u.factory, after, "unguarded")
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if now := o.guardedBy(); now != by {
+			return fmt.Errorf("%s was under FencedLease %s, and now it is under %q: look again", o.name(), by, now)
+		}
+		after, err := o.patch(keysPatch{
+			ResourceVersion: o.ResourceVersion,
+			Labels:          map[string]*string{v1alpha1.LabelGuardedBy: nil},
+			Annotations:     annotations,
+		}, u.output.dryRun())
+		if apierrors.IsConflict(err) {
+			return errors.Join(err, o.again())
+		}
+		if err != nil {
+			return err
+		}
+		return u.output.print(u.factory, after, "unguarded")
+	})
+	return err
 }
 
 // gone says that a FencedLease does not exist. One that cannot be read is left to
