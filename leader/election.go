@@ -114,8 +114,8 @@ func (e *Election) Lock() resourcelock.Interface { return e.newLock(func() {}) }
 // error, and competes again: with the same token if nobody held the Lease in
 // between, else with a new one. When ctx ends, or work returns, the Lease is
 // renewed until work has returned, and then released, so that the next candidate
-// need not wait. Work that must end the candidacy when it loses its term cancels
-// ctx.
+// need not wait; work may still write until then, with [context.WithoutCancel] of
+// its context. Work that must end the candidacy when it loses its term cancels ctx.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
 	for ctx.Err() == nil {
 		if err, lost := e.serve(ctx, work); !lost {

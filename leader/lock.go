@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type lock struct {
 
 	requests sync.Mutex // one request at a time, in one order for everybody; guards what follows
 	answer   *coordinationv1.Lease
-	sent     metav1.Time // the renewTime of an own write whose outcome is not known
+	unknown  []time.Time // the renewTimes of renewals since the last answered one, whose outcome is not known
 
 	acquired *Term // acquired, but not begun: objects are left to be sealed
 
@@ -105,19 +106,19 @@ func (l *lock) write(
 		return l.release(ctx, record, send)
 	}
 	at := l.election.options.Clock.Now()
-	l.sent = record.RenewTime
-	err := send(ctx, record)
-	if err == nil || isDefinite(err) {
-		l.sent = metav1.Time{}
-	}
-	if err != nil {
+	term := l.begun()
+	if err := send(ctx, record); err != nil {
+		if term != nil && !isDefinite(err) {
+			l.unknown = append(l.unknown, record.RenewTime.Time)
+		}
 		return err
 	}
-	if term := l.begun(); term != nil {
-		l.renewed(term, at)
-		return term.Err()
+	l.unknown = nil
+	if term == nil {
+		return l.begin(ctx, at)
 	}
-	return l.begin(ctx, at)
+	l.renewed(term, at)
+	return term.Err()
 }
 
 // release ends the term before the Lease is free, so that no write is made after.
@@ -218,12 +219,14 @@ func (l *lock) judge(term *Term) *LostError {
 	}
 }
 
-// isOwnWrite says whether the Lease stands as an own write left it whose outcome
-// was not known. A new token in it then went to this very term: the API server
-// compared revisions, so nobody held the Lease in between.
+// isOwnWrite says whether the Lease stands as a renewal left it whose outcome was
+// not known. A new token in it then went to this very term: the API server compared
+// revisions, so nobody held the Lease in between.
 func (l *lock) isOwnWrite() bool {
 	renewed := l.answer.Spec.RenewTime
-	return renewed != nil && !l.sent.IsZero() && renewed.Time.Equal(l.sent.Truncate(time.Microsecond))
+	return renewed != nil && slices.ContainsFunc(l.unknown, func(sent time.Time) bool {
+		return renewed.Time.Equal(sent.Truncate(time.Microsecond)) // as Leases store it
+	})
 }
 
 // reread reads the Lease because a refusal named a newer token than the term's.

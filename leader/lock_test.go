@@ -29,6 +29,8 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 type script struct {
 	coordinationclient.LeaseInterface
 
+	clock    *clocktesting.FakeClock
+	takes    time.Duration
 	answer   *coordinationv1.Lease
 	err      error
 	requests int
@@ -38,6 +40,7 @@ func (s *script) Leases(string) coordinationclient.LeaseInterface { return s }
 
 func (s *script) reply() (*coordinationv1.Lease, error) {
 	s.requests++
+	s.clock.Step(s.takes)
 	return s.answer.DeepCopy(), s.err
 }
 
@@ -96,7 +99,8 @@ type candidate struct {
 
 func newCandidate(t *testing.T) *candidate {
 	t.Helper()
-	c := &candidate{t: t, api: &script{}, clock: clocktesting.NewFakeClock(start)}
+	c := &candidate{t: t, clock: clocktesting.NewFakeClock(start)}
+	c.api = &script{clock: c.clock}
 	options, err := Options{Namespace: "prod", Name: "payments", Identity: me, Clock: c.clock, Logger: logr.Discard()}.complete()
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +198,13 @@ func TestAnswersDecideAboutTheTerm(t *testing.T) {
 			_ = c.writes(nil, errors.New("connection reset"))
 			_ = c.reads(lease(me, "8", renewedAt(lateRenewal)), nil)
 		}, nil, 8},
+		"a newer token in the last but one renewal whose answer did not arrive": {func(c *candidate) {
+			c.clock.SetTime(lateRenewal)
+			_ = c.writes(nil, errors.New("connection reset"))
+			c.clock.SetTime(lateRenewal.Add(time.Second))
+			_ = c.writes(nil, conflict())
+			_ = c.reads(lease(me, "8", renewedAt(lateRenewal)), nil)
+		}, nil, 8},
 		"a newer token, but the renewal whose answer did not arrive was not stored": {func(c *candidate) {
 			c.clock.SetTime(lateRenewal)
 			_ = c.writes(nil, errors.New("connection reset"))
@@ -268,6 +279,20 @@ func TestTermNeedsProof(t *testing.T) {
 		default:
 		}
 		c.clock.Step(time.Millisecond)
+		<-term.Done()
+		if err := term.Err(); !errors.Is(err, ErrUnproven) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+	t.Run("it runs from when the acquisition was sent, however long it took", func(t *testing.T) {
+		c := newCandidate(t)
+		_ = c.reads(lease(other, "1"), nil)
+		c.api.takes = 4 * time.Second
+		if err := c.writes(lease(me, "7"), nil); err != nil {
+			t.Fatal(err)
+		}
+		term := c.Term()
+		c.clock.Step(6 * time.Second)
 		<-term.Done()
 		if err := term.Err(); !errors.Is(err, ErrUnproven) {
 			t.Errorf("it ended with %v", err)

@@ -66,8 +66,14 @@ func (t *Term) Seal(ctx context.Context, targets ...Target) error {
 	if err := t.Err(); err != nil {
 		return err
 	}
-	return t.endedBy(t.seal(ctx, targets))
+	err := t.seal(ctx, targets)
+	if refused, ok := refusal.OfError(err); ok {
+		t.refused(ctx, refused)
+	}
+	return t.endedBy(err)
 }
+
+// seal does the work of [Term.Seal]. The term need not have begun.
 
 func (t *Term) seal(ctx context.Context, targets []Target) error {
 	for _, target := range targets {
@@ -133,9 +139,6 @@ func (t *Term) sealObject(ctx context.Context, objects metadata.ResourceInterfac
 	}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationToken, token)
 	after, err := objects.Patch(ctx, object.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if refused, ok := refusal.OfError(err); ok {
-		t.refused(ctx, refused)
-	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", object.Name, err)
 	}

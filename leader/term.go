@@ -58,7 +58,9 @@ func (t *Term) Done() <-chan struct{} { return t.over.Done() }
 // Err is nil while the term is live, and a [*LostError] once it is over. It sends
 // no request: somebody may have taken over since the last renewal.
 func (t *Term) Err() error {
-	t.expireIfUnproven()
+	if t.untilUnproven() <= 0 { // after a pause a write may come before the timer
+		t.lose(&LostError{why: ErrUnproven})
+	}
 	if t.over.Err() == nil {
 		return nil
 	}
@@ -97,7 +99,7 @@ func (t *Term) begin(proof time.Time) {
 	defer t.mu.Unlock()
 	t.proof = proof
 	// In a goroutine of its own: a fake clock calls back while it holds its lock.
-	t.timer = t.election.options.Clock.AfterFunc(t.untilUnproven(), func() { go t.expireIfUnproven() })
+	t.timer = t.election.options.Clock.AfterFunc(t.election.options.RenewDeadline-t.election.options.Clock.Since(proof), func() { go t.expire() })
 }
 
 // prove moves the deadline: a renewal that was sent then has succeeded.
@@ -124,21 +126,21 @@ func (t *Term) sinceProof() time.Duration {
 
 // untilUnproven is how long the term may go on without another proof.
 func (t *Term) untilUnproven() time.Duration {
-	return t.election.options.RenewDeadline - t.election.options.Clock.Since(t.proof)
+	return t.election.options.RenewDeadline - t.sinceProof()
 }
 
-// expireIfUnproven ends a term whose proof is too old, and otherwise looks again
-// when it would be. Whoever comes first after a pause calls it: the timer, a write,
-// or a renewal.
-func (t *Term) expireIfUnproven() {
-	t.mu.Lock()
+// expire is what the timer calls: it ends a term whose proof is too old, and else
+// looks again when it would be.
+func (t *Term) expire() {
 	left := t.untilUnproven()
-	if left > 0 && t.over.Err() == nil {
-		t.timer.Reset(left)
-	}
-	t.mu.Unlock()
 	if left <= 0 {
 		t.lose(&LostError{why: ErrUnproven})
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over.Err() == nil {
+		t.timer.Reset(left)
 	}
 }
 
