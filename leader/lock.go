@@ -108,7 +108,10 @@ func (l *lock) write(
 	at := l.election.options.Clock.Now()
 	term := l.begun()
 	if err := send(ctx, record); err != nil {
-		if term != nil && !isDefinite(err) {
+		if term == nil {
+			l.unknown = nil // one will do to know that the Lease may be held
+		}
+		if !isDefinite(err) {
 			l.unknown = append(l.unknown, record.RenewTime.Time)
 		}
 		return err
