@@ -54,9 +54,13 @@
 // In this order: the term's Err is set and its context cancelled, with a
 // [LostError] as the cause; [Election.Term] is nil; writes that are on their way
 // are cut off, and return an error for which [IsFenced] is true, as do all that
-// follow. Whether a write that was cut off has been stored is not known, as with
-// every request whose answer is lost. [Election.Run] waits for the work to return
-// and competes again; a manager of [NewManager] ends.
+// follow. One exception: a client of client-go's that is called with a context
+// that is over already may return a plain [context.Canceled], before it asks
+// anybody; [context.Cause] of the context is the LostError.
+//
+// Whether a write that was cut off has been stored is not known, as with every
+// request whose answer is lost. [Election.Run] waits for the work to return and
+// competes again; a manager of [NewManager] ends.
 //
 // Expired is not superseded. A candidate that could not renew for a while loses its
 // term ([ErrUnproven]), since others may take the Lease any time. If none did, the

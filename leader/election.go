@@ -177,12 +177,13 @@ func (e *Election) serve(ctx context.Context, work func(ctx context.Context, ter
 }
 
 // giveUp releases a Lease that was acquired but never led from, because ctx ended
-// while objects were still to be sealed: the elector does not know that it holds it.
+// while work still waited for a token or for seals, or before the answer to the
+// acquisition arrived: the elector does not know that it holds it.
 func (l *lock) giveUp(ctx context.Context) {
 	l.requests.Lock()
-	pending := l.acquired != nil
+	waits := l.begun() == nil && (len(l.unknown) > 0 || l.answer != nil && holder(l.answer) == l.Identity())
 	l.requests.Unlock()
-	if !pending {
+	if !waits {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the client's own timeout bounds each request

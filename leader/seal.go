@@ -74,7 +74,6 @@ func (t *Term) Seal(ctx context.Context, targets ...Target) error {
 }
 
 // seal does the work of [Term.Seal]. The term need not have begun.
-
 func (t *Term) seal(ctx context.Context, targets []Target) error {
 	for _, target := range targets {
 		seal := t.sealNamed
