@@ -107,7 +107,10 @@ func (s *seal) sealable(ctx context.Context, lease string) error {
 	if fl.Spec.TokenOrder == v1alpha1.TokenOrderStrictlyNewer {
 		return fmt.Errorf("FencedLease %s has tokenOrder StrictlyNewer, so the seal would be the only write of your term: write what you have to write instead", lease)
 	}
-	return nil
+	if fl.Spec.Enforcement == v1alpha1.EnforcementWarn {
+		_, err = fmt.Fprintf(s.ErrOut, "Warning: enforcement of FencedLease %s is Warn: older tokens are admitted with a warning, so a seal shuts none out\n", lease)
+	}
+	return err
 }
 
 // named are the objects to seal.

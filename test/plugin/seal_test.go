@@ -65,6 +65,15 @@ func TestSealMany(t *testing.T) {
 	at(w, some).fence("seal", "payments", "--all", "--token=3").fails("Error from server (Forbidden): ", "secrets is forbidden", "widgets.example.com is forbidden")
 }
 
+// TestSealWarn: where stale writes are admitted, a seal is no comfort.
+func TestSealWarn(t *testing.T) {
+	t.Parallel()
+	w, ann := secondTerm(t)
+	w.ChangeFencedLease("payments", func(fl *v1alpha1.FencedLease) { fl.Spec.Enforcement = v1alpha1.EnforcementWarn })
+	ann.fence("seal", "payments", "configmap/state", "--token=2").warns("Warning: enforcement of FencedLease payments is Warn")
+	want(w, "state", "payments", "2", "0")
+}
+
 // TestSealStrictlyNewer: the seal would be the only write of the term.
 func TestSealStrictlyNewer(t *testing.T) {
 	t.Parallel()

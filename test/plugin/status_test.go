@@ -24,6 +24,7 @@ func TestStatusOfAll(t *testing.T) {
 	w.FencedLease("payments")
 	w.Pod("first").Acquire("payments", "first")
 	w.AwaitToken("payments", 1)
+	holdForADay(w)
 
 	ann.fence("status").prints("NAME", "HOLDER", "TOKEN", "READY", "RENEWED", "AGE", "ledger <none> <none> True", "payments first 1 True").lacks("ENFORCEMENT")
 	ann.fence("status", "-o", "wide").prints("ENFORCEMENT", "Held", "Free", "Deny", "pod/")
@@ -35,6 +36,13 @@ func TestStatusOfAll(t *testing.T) {
 	ann.fence("status", "-o", "csv").fails("error: ", "csv", "allowed formats are")
 	ann.fence("status", "nothing").fails(`error: FencedLease "nothing" does not exist in namespace "` + w.Namespace)
 	ann.fence("status", "-A", "payments").fails("with -n instead of -A")
+}
+
+// holdForADay has the Lease last, however slow the machine is.
+func holdForADay(w *suite.World) {
+	w.T.Helper()
+	_, err := w.Admin.WriteLease("payments", func(lease *coordinationv1.Lease) { *lease.Spec.LeaseDurationSeconds = 86400 })
+	w.Must(err)
 }
 
 // leaseStatus is the JSON of `status NAME`, as its readers know it.
@@ -85,10 +93,7 @@ func TestStatusOfOne(t *testing.T) {
 		return nil
 	})
 
-	_, err := w.Admin.WriteLease("payments", func(lease *coordinationv1.Lease) {
-		*lease.Spec.LeaseDurationSeconds = 86400 // however slow this machine is
-	})
-	w.Must(err)
+	holdForADay(w)
 	ann.fence("status", "payments").prints(
 		"FencedLease: payments (namespace "+w.Namespace+")", "payments, held for another", "second", "Token: 2", "Ready: True",
 		"configmap/sealed 2 sealed", "configmap/state 1 behind", "widget.example.com/front 2 sealed",
@@ -112,7 +117,7 @@ func TestStatusOfOne(t *testing.T) {
 	}
 
 	// Not renewed for longer than it lasts.
-	_, err = w.Admin.WriteLease("payments", func(lease *coordinationv1.Lease) {
+	_, err := w.Admin.WriteLease("payments", func(lease *coordinationv1.Lease) {
 		then := metav1.NowMicro().Add(-48*time.Hour - time.Minute)
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: then}
 	})
