@@ -24,6 +24,9 @@ func report(to io.Writer, err error) int {
 	for _, reason := range reasonsIn(message) {
 		_, _ = fmt.Fprintf(to, "%s: %s\n", reason, remedies[reason].remedy)
 	}
+	if strings.Contains(message, "cannot impersonate") {
+		_, _ = fmt.Fprintln(to, "To carry a token beside a request you need the right to impersonate yourself: `kubectl fence check` says what is missing, with a role to apply")
+	}
 	var status interface{ ExitStatus() int }
 	if errors.As(err, &status) {
 		return status.ExitStatus()

@@ -86,7 +86,7 @@ func TestDelete(t *testing.T) {
 	w.Guarded("more", "payments", 2)
 	user := w.User("ci")
 	ci := at(w, user)
-	ci.fence("delete", "configmap", "state", "--token=2").fails("Error from server (Forbidden): ", "cannot impersonate")
+	ci.fence("delete", "configmap", "state", "--token=2").fails("Error from server (Forbidden): ", "cannot impersonate", "`kubectl fence check` says what is missing")
 	ann.fence("delete", "configmap", "state", "more", "--token=1").refused(fence.ReasonStale, "token 1 is stale")
 	ann.fence("delete", "configmap", "state", "--token=2", "--dry-run=server").prints("deleted from", "(server dry run)")
 	want(w, "state", "payments", "1", "0")
