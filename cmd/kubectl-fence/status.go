@@ -48,9 +48,9 @@ func newStatus(f *factory) *cobra.Command {
 
 			Whether a Lease has expired is told by the clock of this machine, for you only: nothing
 			in the protocol trusts a clock. Kinds that you may not list are named.
-			Events tell of terms, and of writes that were admitted although their tokens were not in
-			order. Refused writes leave none: they are in the API server's audit log, and in the
-			metric fencedlease_guard_verdicts_total.
+			Events tell of terms, and of writes whose tokens were not in order: each one that was
+			admitted all the same, and samples of those that were refused. All of these are in the
+			API server's audit log, and counted in the metric fencedlease_guard_verdicts_total.
 
 			With -o json or yaml it is a LeaseStatus, or a LeaseStatusList whose items are such, of
 			cli.fencedlease.io/v1: fields may be added, none is renamed or removed. With -o name and a

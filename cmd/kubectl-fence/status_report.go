@@ -282,10 +282,11 @@ const (
 )
 
 // events finds the newest Events about the FencedLease, and about writes under it
-// that were admitted although their tokens were not in order.
+// whose tokens were not in order: of those that were refused, samples.
 func (r *reporter) events(ctx context.Context, report *leaseReport) {
 	for _, selector := range []fields.Set{
 		{"involvedObject.kind": "FencedLease", "involvedObject.name": report.Name},
+		{"reason": reasonRefused},
 		{"reason": reasonBypassed},
 		{"reason": reasonWarned},
 	} {
@@ -312,6 +313,7 @@ func (r *reporter) events(ctx context.Context, report *leaseReport) {
 
 // The reasons of Events about guarded objects (webhooks/record.go).
 const (
+	reasonRefused  = "FenceRefused"
 	reasonBypassed = "FenceBypassed"
 	reasonWarned   = "FenceWarned"
 )

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
+	"github.com/fencedlease/fencedlease/fence"
 	"github.com/fencedlease/fencedlease/test/suite"
 )
 
@@ -86,9 +87,12 @@ func TestStatusOfOne(t *testing.T) {
 	w.FencedLease("ledger")
 	w.Guarded("unmarked", "ledger", 0)
 	w.Must(w.Admin.Modify("state", suite.Annotation(v1alpha1.AnnotationBypass, "ticket 42")))
-	w.Eventually("the bypass has an Event", func() error {
-		if ann.kubectl("", "get", "events", "--field-selector=reason=FenceBypassed", "-o", "name").Stdout == "" {
-			return errNotYet
+	w.Eventually("the bypass has an Event, and a refusal", func() error {
+		suite.Refused(t, w.Admin.Modify("state", suite.Balance("0"), suite.Annotation(v1alpha1.AnnotationWrite, "1/late")), 412, fence.ReasonStale)
+		for _, reason := range []string{"FenceBypassed", "FenceRefused"} {
+			if ann.kubectl("", "get", "events", "--field-selector=reason="+reason, "-o", "name").Stdout == "" {
+				return errNotYet
+			}
 		}
 		return nil
 	})
@@ -97,7 +101,7 @@ func TestStatusOfOne(t *testing.T) {
 	ann.fence("status", "payments").prints(
 		"FencedLease: payments (namespace "+w.Namespace+")", "payments, held for another", "second", "Token: 2", "Ready: True",
 		"configmap/sealed 2 sealed", "configmap/state 1 behind", "widget.example.com/front 2 sealed",
-		"FenceBypassed", "ticket 42", "Acquired", "token 2 for second").lacks("unmarked")
+		"FenceBypassed", "ticket 42", "FenceRefused", "412 FencingTokenStale", "Acquired", "token 2 for second").lacks("unmarked")
 	ann.fence("status", "payments", "-o", "wide").prints("BYPASS", "ticket 42")
 	ann.fence("status", "payments", "-o", "name").prints("configmap/sealed\nconfigmap/state\nwidget.example.com/front\n")
 	ann.fence("status", "ledger").prints("free: nobody holds it", "configmap/unmarked <none> unmarked").lacks("ticket 42")

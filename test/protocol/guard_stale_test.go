@@ -3,6 +3,8 @@ package protocol
 import (
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fencedlease/fencedlease/fence"
 	"github.com/fencedlease/fencedlease/test/suite"
 )
@@ -87,4 +89,29 @@ func TestG9SameHolderAgain(t *testing.T) {
 	}
 	suite.Refused(t, s.second.Modify("account", suite.Balance("1"), write("2/late")), 412, fence.ReasonStale)
 	suite.Admitted(t, s.first.Modify("account", suite.Token("3"), suite.Balance("1")))
+}
+
+// TestG9Event: a refusal is told in an Event about the object, a dry run's is not.
+func TestG9Event(t *testing.T) {
+	t.Parallel()
+	s := secondTerm(t, nil)
+	s.Guarded("account", "payments", 2)
+	s.Guarded("rehearsed", "payments", 2)
+
+	event := awaitEvent(s.World, "FenceRefused", "account", func(try string) error {
+		rehearsed := s.GetConfigMap("rehearsed")
+		suite.Token("1")(rehearsed)
+		suite.Refused(t, s.first.Update(s.Ctx, rehearsed, client.DryRunAll), 412, fence.ReasonStale)
+		suite.Refused(t, s.first.Modify("account", suite.Token("1"), suite.Balance(try)), 412, fence.ReasonStale)
+		return nil
+	})
+	if event.Type != "Warning" || event.Regarding.Kind != "ConfigMap" || event.Action != "Refuse" {
+		t.Errorf("%+v", event)
+	}
+	wantNote(t, event, "FencedLease payments refused a write by system:serviceaccount:"+s.Namespace+":worker: 412 FencingTokenStale")
+	for _, event := range eventsOf(s.World) {
+		if event.Reason == "FenceRefused" && event.Regarding.Name == "rehearsed" {
+			t.Errorf("a dry run has an Event: %s", event.Note)
+		}
+	}
 }
