@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -43,11 +44,22 @@ func (e *Election) within(ctx context.Context, write func(context.Context) error
 		term = e.Term()
 	}
 	if term == nil {
-		return write(ctx)
+		return lostWith(ctx, write(ctx))
 	}
 	ctx, cancel := term.Context(ctx)
 	defer cancel()
 	return term.endedBy(write(ctx))
+}
+
+// lostWith is the error of a write that belongs to no term, with the loss of one as
+// its reason where the context ended with that: client-go itself says no more than
+// that the context was cancelled.
+func lostWith(ctx context.Context, err error) error {
+	var lost *LostError
+	if !errors.Is(err, context.Canceled) || errors.As(err, &lost) || !errors.As(context.Cause(ctx), &lost) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", lost, err)
 }
 
 // termClient makes the writes of a client belong to terms.

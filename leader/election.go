@@ -60,7 +60,7 @@ func New(config *rest.Config, options Options) (*Election, error) {
 // ownConfig is that of the requests of the election itself. A request may take up
 // to half of RenewDeadline, so that a single one that hangs does not end a term.
 func ownConfig(config *rest.Config, options Options) *rest.Config {
-	own := rest.AddUserAgent(config, "leader-election")
+	own := rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // which changes what it is given
 	own.Timeout = max(options.RenewDeadline/2, time.Second)
 	own.RateLimiter, own.QPS = nil, -1 // the retry period is the limit
 	if own.Dial == nil {

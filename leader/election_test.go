@@ -5,7 +5,36 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// The election's own timeout, rate and connections are not those of its user.
+func TestNewLeavesTheConfigAlone(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1:6443", QPS: 1, Burst: 1, RateLimiter: flowcontrol.NewTokenBucketRateLimiter(1, 1)}
+	before := rest.CopyConfig(config)
+	election, err := New(config, Options{Namespace: "prod", Name: "payments", Identity: me})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := election.NewClient(config, client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if wrapped := election.Config(config); wrapped.QPS != 1 || wrapped.RateLimiter != config.RateLimiter || wrapped.Timeout != 0 {
+		t.Errorf("the config of its clients is %+v", wrapped)
+	}
+	if own := ownConfig(config, election.options); own.RateLimiter != nil || own.QPS > 0 || own.Timeout != DefaultRenewDeadline/2 || own.Dial == nil {
+		t.Errorf("its own config is %+v", own)
+	}
+	if config.Dial != nil || config.WrapTransport != nil {
+		t.Error("the config has another way of dialling now")
+	}
+	if !equality.Semantic.DeepEqual(config, before) {
+		t.Errorf("the config is now\n%+v, and was\n%+v", config, before)
+	}
+}
 
 // A candidate whose work never began releases the Lease if it holds it, or may.
 func TestGiveUp(t *testing.T) {

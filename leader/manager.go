@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -47,8 +48,13 @@ func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl
 		return nil, nil, err
 	}
 	over, end := context.WithCancelCause(context.Background())
+	ends := &endings{}
 	lock := election.newLock(nil)
-	lock.ended = func() { end(lock.begun().Err()) }
+	lock.ended = func() {
+		lost := lock.begun().Err()
+		ends.with(lost) // first: the manager would end them with less of a reason
+		end(lost)
+	}
 
 	options.LeaderElection = true
 	options.LeaderElectionResourceLockInterface = lock
@@ -56,7 +62,7 @@ func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl
 	options.RenewDeadline = &election.options.RenewDeadline
 	options.RetryPeriod = &election.options.RetryPeriod
 	options.NewClient = election.NewClient
-	options.BaseContext = endedWith(over, options.BaseContext)
+	options.BaseContext = ends.of(options.BaseContext)
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, nil, err
@@ -115,17 +121,34 @@ func ownNamespace() string {
 	return strings.TrimSpace(string(data))
 }
 
-// endedWith makes the contexts of all runnables end with the term: the manager
-// itself would end them one group after the other, each when the one before is done.
-func endedWith(over context.Context, base manager.BaseContextFunc) manager.BaseContextFunc {
+// endings make the contexts of all runnables end with the term: the manager itself
+// would end them one group after the other, each when the one before is done.
+type endings struct {
+	mu   sync.Mutex
+	ends []context.CancelCauseFunc
+}
+
+// of are the contexts of a manager's groups of runnables.
+func (e *endings) of(base manager.BaseContextFunc) manager.BaseContextFunc {
 	return func() context.Context {
 		parent := context.Background()
 		if base != nil {
 			parent = base()
 		}
-		ctx, cancel := context.WithCancelCause(parent)
-		context.AfterFunc(over, func() { cancel(context.Cause(over)) })
+		ctx, end := context.WithCancelCause(parent)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.ends = append(e.ends, end)
 		return ctx
+	}
+}
+
+// with ends them all, before it returns.
+func (e *endings) with(cause error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, end := range e.ends {
+		end(cause)
 	}
 }
 
