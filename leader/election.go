@@ -118,7 +118,7 @@ func (e *Election) Lock() resourcelock.Interface { return e.newLock(func() {}) }
 // its context. Work that must end the candidacy when it loses its term cancels ctx.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
 	for ctx.Err() == nil {
-		if err, lost := e.serve(ctx, work); !lost {
+		if lost, err := e.serve(ctx, work); !lost {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context, term 
 }
 
 // serve competes until one term is over; lost says that it was not its own end.
-func (e *Election) serve(ctx context.Context, work func(ctx context.Context, term *Term) error) (err error, lost bool) {
+func (e *Election) serve(ctx context.Context, work func(ctx context.Context, term *Term) error) (lost bool, err error) {
 	// The elector outlives ctx: it renews until work has returned.
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -145,7 +145,7 @@ func (e *Election) serve(ctx context.Context, work func(ctx context.Context, ter
 		},
 	})
 	if err != nil {
-		return err, false
+		return false, err
 	}
 	stopped := make(chan struct{})
 	go func() {
@@ -161,19 +161,19 @@ func (e *Election) serve(ctx context.Context, work func(ctx context.Context, ter
 	select {
 	case <-leading:
 	case <-ctx.Done():
-		return nil, false
+		return false, nil
 	}
 	term := lock.begun()
 	working, cancel := term.Context(ctx)
 	defer cancel()
 	err = work(working, term)
 	if term.Err() == nil {
-		return err, false
+		return false, err
 	}
 	if err != nil {
 		e.options.Logger.Info("The work of a term that is over returned an error", "lease", e.lease(), "error", err.Error())
 	}
-	return nil, true
+	return true, nil
 }
 
 // giveUp releases a Lease that was acquired but never led from, because ctx ended

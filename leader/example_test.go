@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,28 +40,29 @@ func ExampleNewManager() {
 
 // A client-go program that leads again and again, until it is told to end.
 func ExampleElection_Run() {
-	config := ctrl.GetConfigOrDie()
-	election, err := leader.New(config, leader.Options{Namespace: "prod", Name: "payments"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	clients, err := kubernetes.NewForConfig(election.Config(config))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	err = election.Run(ctx, func(ctx context.Context, term *leader.Term) error {
-		accounts := clients.CoreV1().ConfigMaps("prod")
-		account, err := accounts.Get(ctx, "account-99", metav1.GetOptions{})
+	lead := func(config *rest.Config) error {
+		election, err := leader.New(config, leader.Options{Namespace: "prod", Name: "payments"})
 		if err != nil {
 			return err
 		}
-		account.Data = map[string]string{"balance": "50000"}
-		_, err = accounts.Update(ctx, account, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
+		clients, err := kubernetes.NewForConfig(election.Config(config))
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		return election.Run(ctx, func(ctx context.Context, _ *leader.Term) error {
+			accounts := clients.CoreV1().ConfigMaps("prod")
+			account, err := accounts.Get(ctx, "account-99", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			account.Data = map[string]string{"balance": "50000"}
+			_, err = accounts.Update(ctx, account, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	if err := lead(ctrl.GetConfigOrDie()); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -35,7 +35,6 @@ type lock struct {
 	requests sync.Mutex // one request at a time, in one order for everybody; guards what follows
 	answer   *coordinationv1.Lease
 	unknown  []time.Time // the renewTimes of renewals since the last answered one, whose outcome is not known
-	unsure   bool        // the outcome of an acquisition is not known
 
 	acquired *Term // acquired, but not begun: objects are left to be sealed
 

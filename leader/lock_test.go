@@ -113,11 +113,11 @@ func newCandidate(t *testing.T) *candidate {
 	return c
 }
 
-// acquire makes the candidate lead with a token.
-func (c *candidate) acquire(token string) *Term {
+// acquire makes the candidate lead with token 7.
+func (c *candidate) acquire() *Term {
 	c.t.Helper()
-	c.reads(lease(other, "1"), nil)
-	if err := c.writes(lease(me, token), nil); err != nil {
+	_ = c.reads(lease(other, "1"), nil)
+	if err := c.writes(lease(me, "7"), nil); err != nil {
 		c.t.Fatal(err)
 	}
 	term := c.Term()
@@ -219,7 +219,7 @@ func TestAnswersDecideAboutTheTerm(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newCandidate(t)
-			term := c.acquire("7")
+			term := c.acquire()
 			ctx, cancel := term.Context(t.Context())
 			defer cancel()
 
@@ -252,7 +252,7 @@ func TestAnswersDecideAboutTheTerm(t *testing.T) {
 // not acquire anew behind the back of work that still runs.
 func TestLockIsSpentWithItsTerm(t *testing.T) {
 	c := newCandidate(t)
-	c.acquire("7")
+	c.acquire()
 	_ = c.reads(lease(other, "8"), nil)
 	before := c.api.requests
 
@@ -271,7 +271,7 @@ func TestLockIsSpentWithItsTerm(t *testing.T) {
 func TestTermNeedsProof(t *testing.T) {
 	t.Run("the timer ends it", func(t *testing.T) {
 		c := newCandidate(t)
-		term := c.acquire("7")
+		term := c.acquire()
 		c.clock.Step(DefaultRenewDeadline - time.Millisecond)
 		select {
 		case <-term.Done():
@@ -300,7 +300,7 @@ func TestTermNeedsProof(t *testing.T) {
 	})
 	t.Run("a renewal moves the end, from when it was sent", func(t *testing.T) {
 		c := newCandidate(t)
-		term := c.acquire("7")
+		term := c.acquire()
 		c.clock.Step(6 * time.Second)
 		if err := c.writes(lease(me, "7"), nil); err != nil {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestTermNeedsProof(t *testing.T) {
 	})
 	t.Run("a read is no proof", func(t *testing.T) {
 		c := newCandidate(t)
-		term := c.acquire("7")
+		term := c.acquire()
 		c.clock.Step(6 * time.Second)
 		_ = c.reads(lease(me, "7"), nil)
 		c.clock.Step(4 * time.Second)
@@ -329,13 +329,13 @@ func TestTermNeedsProof(t *testing.T) {
 // A candidate that comes back while nobody took over goes on with its token.
 func TestExpiredIsNotSuperseded(t *testing.T) {
 	c := newCandidate(t)
-	first := c.acquire("7")
+	first := c.acquire()
 	c.clock.Step(time.Minute)
 	if err := first.Err(); !errors.Is(err, ErrUnproven) {
 		t.Fatalf("after a minute it is over with %v", err)
 	}
 	c.lock = c.newLock(func() {})
-	second := c.acquire("7")
+	second := c.acquire()
 	if second == first || second.Token() != 7 {
 		t.Errorf("the next term has token %s", second.Token())
 	}
@@ -372,7 +372,7 @@ func TestNoTokenNoTerm(t *testing.T) {
 // A release ends the term before it is sent.
 func TestReleaseEndsTheTermFirst(t *testing.T) {
 	c := newCandidate(t)
-	term := c.acquire("7")
+	term := c.acquire()
 	c.api.answer, c.api.err = nil, errors.New("no route to host")
 	if err := c.lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
 		t.Error("the release did not say that it failed")

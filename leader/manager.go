@@ -47,14 +47,9 @@ func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl
 	if err != nil {
 		return nil, nil, err
 	}
-	over, end := context.WithCancelCause(context.Background())
 	ends := &endings{}
 	lock := election.newLock(nil)
-	lock.ended = func() {
-		lost := lock.begun().Err()
-		ends.with(lost) // first: the manager would end them with less of a reason
-		end(lost)
-	}
+	lock.ended = func() { ends.with(lock.begun().Err()) }
 
 	options.LeaderElection = true
 	options.LeaderElectionResourceLockInterface = lock
@@ -68,7 +63,7 @@ func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl
 		return nil, nil, err
 	}
 	// The manager itself ends when one of its runnables returns an error.
-	return mgr, election, mgr.Add(untilOver{over})
+	return mgr, election, mgr.Add(untilLost{})
 }
 
 // forManager takes the manager's options over.
@@ -143,7 +138,8 @@ func (e *endings) of(base manager.BaseContextFunc) manager.BaseContextFunc {
 	}
 }
 
-// with ends them all, before it returns.
+// with ends them all, in the order in which they were made. A manager makes the one
+// of [untilLost] last, and so ends none of them itself, with less of a reason.
 func (e *endings) with(cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -152,20 +148,17 @@ func (e *endings) with(cause error) {
 	}
 }
 
-// untilOver is a runnable that fails when the term is lost.
-type untilOver struct{ over context.Context }
+// untilLost is a runnable that fails when the term is lost.
+type untilLost struct{}
 
 // Start blocks until the manager ends, or the term does.
-func (u untilOver) Start(ctx context.Context) error {
-	select {
-	case <-u.over.Done():
-	case <-ctx.Done(): // which may be for the same reason
+func (untilLost) Start(ctx context.Context) error {
+	<-ctx.Done()
+	if lost := (*LostError)(nil); errors.As(context.Cause(ctx), &lost) {
+		return lost
 	}
-	if u.over.Err() == nil {
-		return nil
-	}
-	return context.Cause(u.over)
+	return nil
 }
 
 // NeedLeaderElection says that it runs from the start.
-func (untilOver) NeedLeaderElection() bool { return false }
+func (untilLost) NeedLeaderElection() bool { return false }

@@ -27,7 +27,19 @@ func TestRunnablesEndWithTheTerm(t *testing.T) {
 				if !errors.Is(context.Cause(ctx), ErrSuperseded) {
 					t.Errorf("a context ended with %v", context.Cause(ctx))
 				}
+				if err := (untilLost{}).Start(ctx); !errors.Is(err, ErrSuperseded) {
+					t.Errorf("the manager ends with %v", err)
+				}
 			}
 		})
+	}
+}
+
+// A manager that is told to end does not fail.
+func TestManagerEndsInGoodOrder(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (untilLost{}).Start(ctx); err != nil {
+		t.Errorf("it ends with %v", err)
 	}
 }

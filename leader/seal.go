@@ -37,7 +37,7 @@ type Target struct {
 
 func (t Target) validate() error {
 	if t.Resource.Version == "" || t.Resource.Resource == "" {
-		return fmt.Errorf("Resource needs a version and a resource, and is %q", t.Resource)
+		return fmt.Errorf("the Resource needs a version and a resource, and is %q", t.Resource)
 	}
 	if len(t.Names) > 0 && t.Selector != "" {
 		return fmt.Errorf("%s: give Names or a Selector, not both", t.Resource.Resource)
@@ -50,8 +50,9 @@ func (t Target) validate() error {
 
 // Seal writes the term's token to guarded objects, and nothing else. From then on
 // no write of an earlier term can commit on them, not even one that is in flight
-// already. It costs a read and a write each, one after the other, and nothing for
-// an object that has the token; an error leaves the objects before it sealed.
+// already. It costs a read and a write each, one after the other; where objects are
+// selected, one read of all of them; and no write where the object has the token. An
+// error leaves the objects before it sealed.
 //
 // Objects of a FencedLease with tokenOrder StrictlyNewer take one write in a term,
 // and the seal would be that write: do not seal them.
