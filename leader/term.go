@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,7 +150,7 @@ func (t *Term) expire() {
 func (t *Term) lose(lost *LostError) {
 	lost.Lease, lost.Token = t.election.lease(), t.Token()
 	t.end(lost)
-	if context.Cause(t.over) != error(lost) {
+	if first := (*LostError)(nil); !errors.As(context.Cause(t.over), &first) || first != lost {
 		return // it was over before
 	}
 	t.mu.Lock()
