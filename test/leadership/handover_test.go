@@ -402,7 +402,8 @@ func (d *deployment) figures() figures {
 }
 
 // isStale says whether a refusal is one that a stale write deserves: it names a newer
-// token. What nothing is left of, a deletion, presents none to be stale.
+// token. A write that leaves a token as it is, or deletes the object, presents none
+// that could be stale: its writer does not hold the newest.
 func isStale(refusal, token string) bool {
 	own, _ := fence.ParseToken(token)
 	for field := range strings.FieldsSeq(refusal) {
