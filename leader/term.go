@@ -53,6 +53,15 @@ func (t *Term) Token() fence.Token { return fence.Token(t.token.Load()) }
 // objects that the token is for.
 func (t *Term) FencedLease() string { return t.fencedLease }
 
+// Deadline is when the term ends unless another renewal succeeds, each of which
+// moves it. It is for what must end with the term and cannot watch [Term.Done]:
+// another process, for one, which outlives this one's death.
+func (t *Term) Deadline() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.proof.Add(t.election.options.RenewDeadline)
+}
+
 // Done is closed the moment the term is over.
 func (t *Term) Done() <-chan struct{} { return t.over.Done() }
 
