@@ -54,6 +54,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.AddCommand(
 		in(groupLook, newStatus(f)),
 		in(groupLook, newExplain(f)),
+		in(groupWrite, newRun(f)),
 		in(groupWrite, newApply(f)),
 		in(groupWrite, newPatch(f)),
 		in(groupWrite, newDelete(f)),
@@ -63,6 +64,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		in(groupAdminister, newCheck(f)),
 		in(groupAdminister, newRelease(f)),
 		newCompletion(f),
+		newRunKeeper(),
 	)
 	return root
 }
