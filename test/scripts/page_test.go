@@ -52,10 +52,11 @@ func settling(t *testing.T) (*suite.World, host, map[string]string) {
 	return w, ann, blocks
 }
 
-// block runs a block in a shell that ends at the first command that fails.
-func (h host) block(text string) *process {
+// block runs a block in a shell that ends at the first command that fails, with
+// these variables.
+func (h host) block(text string, env ...string) *process {
 	h.w.T.Helper()
-	return h.start("sh", "-ec", text)
+	return h.with(env...).start("sh", "-ec", text)
 }
 
 // TestPage runs every block of docs/scripts.md.

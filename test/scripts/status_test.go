@@ -8,6 +8,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fencedlease/fencedlease/test/suite"
 )
 
 // TestStatus: the command's own, in an environment that is complete.
@@ -118,4 +120,23 @@ func TestTakenAway(t *testing.T) {
 	run.prints("started")
 	w.Admin.Release("payments")
 	run.exits(76, "somebody released the Lease")
+}
+
+// TestNoRight: whoever may not take the Lease does not wait for it.
+func TestNoRight(t *testing.T) {
+	w, ann := story(t)
+	config, err := suite.Cluster.PodConfig(w.Ctx, w.Namespace, "reader", "reader-1")
+	w.Must(err)
+	w.Must(w.Admin.Delete(w.Ctx, workers(w)))
+	ann.block(`
+		kubectl create role reader --verb=get --resource=fencedleases.fencedlease.io,leases.coordination.k8s.io
+		kubectl create rolebinding reader --role=reader --serviceaccount="$NAMESPACE:reader"`, "NAMESPACE="+w.Namespace).exits(0)
+	reader := newHost(w, config)
+	w.Eventually("it may read", func() error {
+		return failing(reader.start("kubectl", "auth", "can-i", "get", "fencedleases.fencedlease.io/payments", "-q"), 0)
+	})
+	reader.run("--quiet", "--", "true").exits(125, "was not acquired: ", `cannot update resource "leases"`)
+	if holder := holder(w); holder != "" {
+		t.Errorf("the Lease is with %q", holder)
+	}
 }

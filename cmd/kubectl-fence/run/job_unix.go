@@ -109,7 +109,8 @@ func (j *job) run(ctx context.Context) result {
 	}
 
 	// client-go's elector logs to the context.
-	ctx = klog.NewContext(ctx, logr.New(elector{sink{j.log}}))
+	forbidden := func(err error) { j.gate.giveUp(result{StatusFailed, lost + err.Error()}) }
+	ctx = klog.NewContext(ctx, logr.New(elector{sink{j.log}, forbidden}))
 	if err := election.Run(ctx, j.work); err != nil {
 		return j.instead(failed(err))
 	}

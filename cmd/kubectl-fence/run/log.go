@@ -94,10 +94,23 @@ func pairs(values []any) string {
 }
 
 // elector is the log for client-go's elector, which says much that is its everyday
-// work: only its errors are told.
-type elector struct{ sink }
+// work: only its errors are told. It goes on trying whatever they are; a right that
+// somebody lacks is worth no wait.
+type elector struct {
+	sink
+
+	forbidden func(error)
+}
 
 func (elector) Info(int, string, ...any) {}
+
+func (e elector) Error(err error, message string, values ...any) {
+	if apierrors.IsForbidden(err) {
+		e.forbidden(err)
+		return
+	}
+	e.sink.Error(err, message, values...)
+}
 
 func (e elector) WithValues(...any) logr.LogSink { return e }
 
