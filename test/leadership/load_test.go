@@ -23,7 +23,7 @@ func throughWay(w *suite.World, way *suite.Way) {
 	w.T.Helper()
 	w.Must(suite.Manager.Stop(w.Ctx))
 	manager, err := suite.Cluster.StartManager(w.Ctx, cluster.ManagerOptions{
-		APIServer: way.Of(w.Admin.Config).Host,
+		APIServer: way.URL,
 		ExtraArgs: []string{"--leader-elect=false"}, // a leader that loses its way ends itself
 	})
 	w.T.Cleanup(func() { w.Must(suite.Manager.Restart(w.Ctx)) })

@@ -16,10 +16,10 @@ import (
 // Where the webhooks cannot reach the API server they admit nothing that they
 // would have to look up, and say so in time; the rest goes on without them.
 func TestM2APIServerUnreachable(t *testing.T) {
-	for name, cut := range map[string]state{"connections are refused": refused, "connections are silent": silent} {
+	for name, cut := range map[string]func(*suite.Way){"connections are refused": (*suite.Way).Cut, "connections are silent": (*suite.Way).Silence} {
 		t.Run(name, func(t *testing.T) {
 			w := suite.New(t)
-			way := newProxy(w)
+			way := w.Way()
 			// Without the election: a leader that loses sight of the API server
 			// ends itself, which is another story.
 			runManager(w, cluster.ManagerOptions{APIServer: way.URL, ExtraArgs: []string{"--leader-elect=false"}})
@@ -29,7 +29,7 @@ func TestM2APIServerUnreachable(t *testing.T) {
 			w.Guarded("account-99", "payments", 1)
 			kept := held("1", "worker", pod.Identity())
 
-			way.set(cut)
+			cut(way)
 			_, err := pod.TryAcquire("payments", "next")
 			suite.Refused(t, err, 503, fence.ReasonUnavailable, `FencedLease "payments" cannot be read`, "a token is never guessed", "try again")
 			admin := w.Admin.Impatient()
@@ -55,7 +55,7 @@ func TestM2APIServerUnreachable(t *testing.T) {
 			pod.Release("payments")
 			suite.Admitted(t, w.Admin.Create(w.Ctx, w.ConfigMap("unguarded")))
 
-			way.set(through)
+			way.Mend()
 			w.Eventually("acquisitions pass again", func() error {
 				_, err := pod.TryAcquire("payments", "next")
 				return err

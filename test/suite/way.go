@@ -9,14 +9,25 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Way is a client's way to the API server, which a test can cut.
+// Way is somebody's way to the API server, which a test can cut.
 type Way struct {
-	url, target string
+	URL string // of the API server, this way
 
-	mu   sync.Mutex
-	cut  bool
-	open map[net.Conn]bool
+	target string
+
+	mu    sync.Mutex
+	state wayState
+	open  map[net.Conn]bool
 }
+
+// wayState is what becomes of connections.
+type wayState int
+
+const (
+	wayOpen   wayState = iota
+	wayCut             // they are closed at once
+	waySilent          // they stay open, and nothing comes through
+)
 
 // Way listens on the loopback interface until the end of the test.
 func (w *World) Way() *Way {
@@ -26,7 +37,7 @@ func (w *World) Way() *Way {
 	var config net.ListenConfig
 	listener, err := config.Listen(w.Ctx, "tcp", "127.0.0.1:0")
 	w.Must(err)
-	way := &Way{url: "https://" + listener.Addr().String(), target: target.Host, open: map[net.Conn]bool{}}
+	way := &Way{URL: "https://" + listener.Addr().String(), target: target.Host, open: map[net.Conn]bool{}}
 	w.T.Cleanup(func() {
 		way.Cut()
 		_ = listener.Close()
@@ -38,25 +49,34 @@ func (w *World) Way() *Way {
 // Of is a config that reaches the API server this way.
 func (w *Way) Of(config *rest.Config) *rest.Config {
 	this := rest.CopyConfig(config)
-	this.Host = w.url
+	this.Host = w.URL
 	return this
 }
 
 // Cut ends all connections, and each new one as it comes.
-func (w *Way) Cut() {
+func (w *Way) Cut() { w.set(wayCut) }
+
+// Silence lets connections stay open, and nothing through.
+func (w *Way) Silence() { w.set(waySilent) }
+
+// Mend lets connections through again.
+func (w *Way) Mend() { w.set(wayOpen) }
+
+func (w *Way) set(state wayState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cut = true
-	for conn := range w.open {
-		_ = conn.Close()
+	w.state = state
+	if state == wayCut {
+		for conn := range w.open {
+			_ = conn.Close()
+		}
 	}
 }
 
-// Mend lets connections through again.
-func (w *Way) Mend() {
+func (w *Way) get() wayState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cut = false
+	return w.state
 }
 
 func (w *Way) serve(ctx context.Context, listener net.Listener) {
@@ -67,11 +87,12 @@ func (w *Way) serve(ctx context.Context, listener net.Listener) {
 		}
 		var dialer net.Dialer
 		server, err := dialer.DialContext(ctx, "tcp", w.target)
-		if err != nil || !w.keep(conn, server) {
+		if err != nil {
 			_ = conn.Close()
-			if server != nil {
-				_ = server.Close()
-			}
+			continue
+		}
+		if !w.keep(conn, server) {
+			_, _ = conn.Close(), server.Close()
 			continue
 		}
 		go w.copy(server, conn)
@@ -83,7 +104,7 @@ func (w *Way) serve(ctx context.Context, listener net.Listener) {
 func (w *Way) keep(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cut {
+	if w.state == wayCut {
 		return false
 	}
 	for _, end := range ends {
@@ -92,7 +113,8 @@ func (w *Way) keep(ends ...net.Conn) bool {
 	return true
 }
 
-// copy carries bytes until one side ends.
+// copy carries bytes until one side ends. In silence they are dropped: what was
+// lost on the way does not arrive late, so that connection ends with the silence.
 func (w *Way) copy(to, from net.Conn) {
 	defer func() {
 		_, _ = to.Close(), from.Close()
@@ -102,9 +124,17 @@ func (w *Way) copy(to, from net.Conn) {
 		delete(w.open, to)
 	}()
 	buffer := make([]byte, 32<<10)
+	lost := false
 	for {
 		n, err := from.Read(buffer)
-		if _, writeErr := to.Write(buffer[:n]); err != nil || writeErr != nil {
+		if w.get() == waySilent {
+			lost = true
+		} else if lost {
+			return
+		} else if _, writeErr := to.Write(buffer[:n]); writeErr != nil {
+			return
+		}
+		if err != nil {
 			return
 		}
 	}
