@@ -154,8 +154,8 @@ func (t *Term) expire() {
 	}
 }
 
-// lose ends the term, the first time only: its context is cancelled before lose
-// returns.
+// lose ends the term, the first time only: before it returns Err says so, and the
+// contexts of the term are being cancelled.
 func (t *Term) lose(lost *LostError) {
 	lost.Lease, lost.Token = t.election.lease(), t.Token()
 	t.end(lost)
