@@ -42,16 +42,17 @@ test: ## Everything: control plane, generated files, lint, unit and integration 
 	done
 
 .PHONY: verify
-verify: bin/tools/controller-gen ## Fail if generated files are out of date
+verify: bin/tools/controller-gen bin/tools/helm-docs ## Fail if generated files are out of date
 	@hack/verify-generated.sh $(MAKE) generate
 
 .PHONY: lint
-lint: bin/tools/golangci-lint ## Lint the code, and the API types by the Kubernetes API conventions
+lint: bin/tools/golangci-lint bin/tools/helm ## Lint the code, the API types by the Kubernetes API conventions, and the chart
 	@status=0; \
 	echo "lint: all Go code"; \
 	bin/tools/golangci-lint run --allow-parallel-runners ./... || status=1; \
 	echo "lint: API types, by the Kubernetes API conventions"; \
 	bin/tools/golangci-lint run --allow-parallel-runners --config .golangci-kal.yml ./api/... || status=1; \
+	bin/tools/helm lint --strict --quiet charts/fencedlease || status=1; \
 	exit $$status
 
 .PHONY: unit
@@ -60,7 +61,7 @@ unit: gcc ## Tests that need nothing but Go, with the race detector
 	$(RACE) $(WITH_ASSETS) go test -race $$packages
 
 .PHONY: integration
-integration: gcc node control-plane bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
+integration: gcc node control-plane bin/tools/helm bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
 	export $(RACE) $(WITH_ASSETS) \
 		FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" FENCEDLEASE_PLUGIN="$(abspath bin/kubectl-fence-race)"; \
 	packages=$$(go list ./test/... | grep -Ev '/test/(load|leadership)$$'); \
@@ -74,16 +75,18 @@ integration: gcc node control-plane bin/manager-race bin/kubectl-fence-race ## T
 build: bin/manager bin/kubectl-fence ## Build the manager and the kubectl plugin into bin
 
 .PHONY: generate
-generate: bin/tools/controller-gen ## Generate deepcopy code and the CRD from the API types
+generate: bin/tools/controller-gen bin/tools/helm-docs ## Generate deepcopy code and the CRD from the API types, and the chart's share of config/
 	bin/tools/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	go run ./hack/chart
+	bin/tools/helm-docs --chart-search-root=charts --sort-values-order=file --log-level=warning
 
 .PHONY: control-plane
 control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s
 	@hack/build-control-plane.sh
 
 .PHONY: tools
-tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm ## Build the pinned tools into bin/tools
+tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm bin/tools/helm-docs ## Build the pinned tools into bin/tools
 
 .PHONY: clean
 clean: ## Stop what `make up` started, and delete everything that was built
@@ -142,3 +145,7 @@ bin/tools/golangci-lint: hack/tools/go.mod hack/tools/go.sum
 
 bin/tools/helm: hack/helm/go.mod hack/helm/go.sum
 	@hack/build-tool.sh helm helm helm.sh/helm/v4/cmd/helm
+
+# It writes the README of the chart.
+bin/tools/helm-docs: hack/helm-docs/go.mod hack/helm-docs/go.sum
+	@hack/build-tool.sh helm-docs helm-docs github.com/norwoodj/helm-docs/cmd/helm-docs

@@ -14,6 +14,7 @@ generated() {
   if [[ -d config/crd/bases ]]; then
     find ./config/crd/bases -type f -name '*.yaml'
   fi
+  find ./charts -type f -name README.md
 }
 
 # copy_to DIR copies every generated file to the same path under DIR.
