@@ -94,8 +94,18 @@ func newRun(f *factory) *cobra.Command {
 // newRunKeeper is the process of ours that a command runs under.
 func newRunKeeper() *cobra.Command {
 	return &cobra.Command{
-		Use: run.Keeper, Hidden: true, DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error { return run.Keep(args) },
+		Use:   run.Keeper,
+		Short: "Watch over the command of a run",
+		Long: text(`
+			Watch over the command of "kubectl fence run", which starts this process itself, and kill
+			it when its term is over: even if the run was killed, stopped or hangs. It is nothing to
+			be started by hand.`),
+		Example: examples(`
+			# Starts it
+			kubectl fence run payments -- ./settle.sh`),
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE:               func(_ *cobra.Command, args []string) error { return run.Keep(args) },
 	}
 }
 

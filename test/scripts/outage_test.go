@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
@@ -18,7 +17,7 @@ import (
 )
 
 // forking is a script that does all it can to stay, and to go on writing: its
-// children write past the proxy, so that the outage does not stop them. `state` is
+// children reach the API server by another way, which no outage cuts off. `state` is
 // guarded. `free` is not: there, only the end of the writers ends their writes.
 const forking = `#!/bin/sh
 trap '' TERM HUP INT
@@ -120,13 +119,16 @@ func (o *observer) awaitWriters(w *suite.World) {
 // takes over, who does reach it. By then no process of the command is left, and no
 // write of it comes late, however it runs away from us.
 func TestOutage(t *testing.T) {
+	t.Run("cut", func(t *testing.T) { outage(t, (*suite.Way).Cut) })
+	t.Run("silent", func(t *testing.T) { outage(t, (*suite.Way).Silence) })
+}
+
+func outage(t *testing.T, begin func(*suite.Way)) {
 	w, direct := story(t)
 	pod, err := suite.Cluster.PodConfig(w.Ctx, w.Namespace, "impersonator", "worker")
 	w.Must(err)
-	way := newProxy(w)
-	through := rest.CopyConfig(pod)
-	through.Host = way.URL
-	worker := newHost(w, through)
+	way := w.Way()
+	worker := newHost(w, way.Of(pod))
 	worker.file("job.sh", forking)
 	o := observe(w)
 
@@ -143,7 +145,7 @@ func TestOutage(t *testing.T) {
 		sleep 3`, "--identity=second", "--seal=configmap/state")
 	second.says(`"first" has held it`)
 
-	way.cut()
+	begin(way)
 	cut := time.Now()
 	gone := first.waitGone()
 	second.prints("started with 2")
