@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
 	"github.com/fencedlease/fencedlease/fence"
+	"github.com/fencedlease/fencedlease/test/cluster"
 	"github.com/fencedlease/fencedlease/test/suite"
 )
 
@@ -73,8 +75,7 @@ func TestRelease(t *testing.T) {
 		mustHelm(w, args...)
 		w.Must(trusted(w, authority))
 		deployed := &unstructured.Unstructured{}
-		deployed.SetAPIVersion("apps/v1")
-		deployed.SetKind("Deployment")
+		deployed.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 		w.Must(w.Admin.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: "fencedlease"}, deployed))
 		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 		w.Must(w.Admin.Get(w.Ctx, client.ObjectKey{Name: "fencedlease"}, configuration))
@@ -85,6 +86,7 @@ func TestRelease(t *testing.T) {
 	}
 
 	// The check, as a hook that an upgrade waits for, and as the test.
+	checkFails(w)
 	checkHook(w)
 	helmTest(w)
 	noDenials(t, 0)
@@ -92,6 +94,7 @@ func TestRelease(t *testing.T) {
 
 	uninstall(w, m)
 	withCertManager(w)
+	takeOver(w)
 }
 
 // mustHelm runs a command on the release: its name, the chart where it takes one, the
@@ -250,6 +253,30 @@ func withCertManager(w *suite.World) {
 	stillGuarded(w)
 	noDenials(w.T, before)
 	mustHelm(w, "uninstall")
+}
+
+// takeOver has the chart go on with what config/ has installed.
+func takeOver(w *suite.World) {
+	w.T.Helper()
+	out, err := plane.Kubectl(w.Ctx, "apply", "--server-side", "--force-conflicts", "--kustomize="+path(w.T, "config", "default"))
+	w.Must(err)
+	if out.ExitCode != 0 {
+		w.T.Fatal(out.Stderr)
+	}
+	before := &unstructured.Unstructured{}
+	before.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: "fencedlease"}
+	w.Must(w.Admin.Get(w.Ctx, key, before))
+	_, err = helm(w.Ctx, w.T, "install", "fencedlease", chartDir(w.T), "--namespace="+cluster.Namespace,
+		"--set=check.enabled=false", "--take-ownership", "--force-conflicts")
+	w.Must(err)
+	after := before.DeepCopy()
+	w.Must(w.Admin.Get(w.Ctx, key, after))
+	if before.GetUID() != after.GetUID() || after.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" {
+		w.T.Errorf("the Deployment was not taken over: %v", after.GetLabels())
+	}
+	_, err = helm(w.Ctx, w.T, "uninstall", "fencedlease", "--namespace="+cluster.Namespace)
+	w.Must(err)
 }
 
 // inject gives all webhooks an authority, as the CA injector of cert-manager does.
