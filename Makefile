@@ -128,11 +128,11 @@ bin/fencedlease-up:
 
 .PHONY: gcc
 gcc:
-	@hack/ensure-gcc.sh
+	@cc=($$(go env CC)); hack/ensure-program.sh "$${cc[0]}" "race detector" gcc libc6-dev
 
 .PHONY: node
 node:
-	@hack/ensure-node.sh
+	@hack/ensure-program.sh npm "example in JavaScript" nodejs npm
 
 # The pinned tools, each rebuilt when the module that pins it changes.
 

@@ -11,7 +11,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
@@ -32,15 +31,7 @@ type person struct {
 // someone sits an actor down at a terminal.
 func someone(w *suite.World, actor *suite.Actor) person {
 	w.T.Helper()
-	p := person{w: w, kubeconfig: filepath.Join(w.T.TempDir(), "kubeconfig")}
-	w.Must(suite.Cluster.Kubeconfig(p.kubeconfig, actor.Config))
-	config, err := clientcmd.LoadFromFile(p.kubeconfig)
-	w.Must(err)
-	for _, c := range config.Contexts {
-		c.Namespace = w.Namespace
-	}
-	w.Must(clientcmd.WriteToFile(*config, p.kubeconfig))
-
+	p := person{w: w, kubeconfig: w.Kubeconfig(actor.Config)}
 	review := &authenticationv1.SelfSubjectReview{}
 	w.Must(actor.Create(w.Ctx, review))
 	p.name = review.Status.UserInfo.Username

@@ -36,8 +36,7 @@ func TestCompletion(t *testing.T) {
 	r = completes("explain", "FencingTokenS")
 	r.has(r.Stdout, "FencingTokenStale\n").lacks("Required")
 
-	plugins, err := bin()
-	w.Must(err)
+	plugins := w.Plugins()
 	script, err := os.ReadFile(filepath.Join(plugins, "kubectl_complete-fence"))
 	w.Must(err)
 	if printed := ann.fence("completion").prints().Stdout; printed != string(script) {

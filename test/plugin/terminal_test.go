@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -9,42 +8,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fencedlease/fencedlease/fence"
 	"github.com/fencedlease/fencedlease/test/cluster"
 	"github.com/fencedlease/fencedlease/test/suite"
 )
-
-// bin is a directory with the plugin, and what completes it, to go into a PATH. The
-// plugin is $FENCEDLEASE_PLUGIN, or else it is built, once.
-var bin = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(suite.Cluster.Dir, "plugin")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	root, err := cluster.Root()
-	if err != nil {
-		return "", err
-	}
-	source := filepath.Join(root, "cmd", "kubectl-fence")
-	if err := os.Symlink(filepath.Join(source, "kubectl_complete-fence"), filepath.Join(dir, "kubectl_complete-fence")); err != nil {
-		return "", err
-	}
-	plugin := filepath.Join(dir, "kubectl-fence")
-	if built := os.Getenv("FENCEDLEASE_PLUGIN"); built != "" {
-		return dir, os.Symlink(built, plugin)
-	}
-	output, err := exec.CommandContext(context.Background(), "go", "build", "-o", plugin, source).CombinedOutput()
-	if err != nil {
-		return "", errors.New(string(output))
-	}
-	return dir, nil
-})
 
 // terminal is where somebody runs kubectl, with the test's namespace as the
 // default.
@@ -58,14 +29,7 @@ type terminal struct {
 // at sits an actor down at a terminal.
 func at(w *suite.World, actor *suite.Actor) terminal {
 	w.T.Helper()
-	t := terminal{w: w, kubeconfig: filepath.Join(w.T.TempDir(), "kubeconfig")}
-	w.Must(suite.Cluster.Kubeconfig(t.kubeconfig, actor.Config))
-	config, err := clientcmd.LoadFromFile(t.kubeconfig)
-	w.Must(err)
-	for _, c := range config.Contexts {
-		c.Namespace = w.Namespace
-	}
-	w.Must(clientcmd.WriteToFile(*config, t.kubeconfig))
+	t := terminal{w: w, kubeconfig: w.Kubeconfig(actor.Config)}
 	review := &authenticationv1.SelfSubjectReview{}
 	w.Must(actor.Create(w.Ctx, review))
 	t.name = review.Status.UserInfo.Username
@@ -97,15 +61,13 @@ func (t terminal) kubectl(stdin string, args ...string) result {
 	t.w.T.Helper()
 	kubectl, err := cluster.Asset("kubectl")
 	t.w.Must(err)
-	plugins, err := bin()
-	t.w.Must(err)
 	var stdout, stderr strings.Builder
 	command := exec.CommandContext(t.w.Ctx, kubectl, args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	command.Dir = filepath.Dir(t.kubeconfig)
 	command.Env = slices.Concat(os.Environ(), []string{
 		"KUBECONFIG=" + t.kubeconfig, "KUBECACHEDIR=" + filepath.Join(command.Dir, "cache"), "KUBERC=off", "HOME=" + command.Dir,
-		"PATH=" + plugins + ":" + filepath.Dir(kubectl) + ":" + os.Getenv("PATH"), "FENCING_TOKEN=",
+		"PATH=" + t.w.Plugins() + ":" + filepath.Dir(kubectl) + ":" + os.Getenv("PATH"), "FENCING_TOKEN=",
 	}, t.env)
 	err = command.Run()
 	var exit *exec.ExitError

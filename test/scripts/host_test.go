@@ -2,7 +2,6 @@ package scripts
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,34 +16,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
 	"github.com/fencedlease/fencedlease/test/cluster"
 	"github.com/fencedlease/fencedlease/test/suite"
 )
-
-// plugins is a directory with the plugin, to go into a PATH. The plugin is
-// $FENCEDLEASE_PLUGIN, or else it is built, once.
-var plugins = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(suite.Cluster.Dir, "plugin")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	root, err := cluster.Root()
-	if err != nil {
-		return "", err
-	}
-	plugin := filepath.Join(dir, "kubectl-fence")
-	if built := os.Getenv("FENCEDLEASE_PLUGIN"); built != "" {
-		return dir, os.Symlink(built, plugin)
-	}
-	output, err := exec.CommandContext(context.Background(), "go", "build", "-o", plugin, filepath.Join(root, "cmd", "kubectl-fence")).CombinedOutput()
-	if err != nil {
-		return "", errors.New(string(output))
-	}
-	return dir, nil
-})
 
 // leaseDuration is that of the stories here: a term is lost after two thirds of it
 // without a renewal.
@@ -79,21 +55,11 @@ func newHost(w *suite.World, config *rest.Config) host {
 	h := host{w: w, dir: w.T.TempDir()}
 	h.temp = filepath.Join(h.dir, "tmp")
 	w.Must(os.Mkdir(h.temp, 0o700))
-	path := filepath.Join(h.dir, "kubeconfig")
-	w.Must(suite.Cluster.Kubeconfig(path, config))
-	kubeconfig, err := clientcmd.LoadFromFile(path)
-	w.Must(err)
-	for _, c := range kubeconfig.Contexts {
-		c.Namespace = w.Namespace
-	}
-	w.Must(clientcmd.WriteToFile(*kubeconfig, path))
 	kubectl, err := cluster.Asset("kubectl")
 	w.Must(err)
-	plugins, err := plugins()
-	w.Must(err)
 	h.env = []string{
-		"KUBECONFIG=" + path, "KUBECACHEDIR=" + filepath.Join(h.dir, "cache"), "KUBERC=off", "HOME=" + h.dir, "TMPDIR=" + h.temp,
-		"PATH=" + plugins + ":" + filepath.Dir(kubectl) + ":" + os.Getenv("PATH"), "DIRECT=" + suite.Cluster.Admin.Host,
+		"KUBECONFIG=" + w.Kubeconfig(config), "KUBECACHEDIR=" + filepath.Join(h.dir, "cache"), "KUBERC=off", "HOME=" + h.dir, "TMPDIR=" + h.temp,
+		"PATH=" + w.Plugins() + ":" + filepath.Dir(kubectl) + ":" + os.Getenv("PATH"), "DIRECT=" + suite.Cluster.Admin.Host,
 	}
 	return h
 }
