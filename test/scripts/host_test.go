@@ -52,13 +52,14 @@ type host struct {
 // newHost is a machine whose kubeconfig is that of a user, in the test's namespace.
 func newHost(w *suite.World, config *rest.Config) host {
 	w.T.Helper()
-	h := host{w: w, dir: w.T.TempDir()}
+	kubeconfig := w.Kubeconfig(config)
+	h := host{w: w, dir: filepath.Dir(kubeconfig)}
 	h.temp = filepath.Join(h.dir, "tmp")
 	w.Must(os.Mkdir(h.temp, 0o700))
 	kubectl, err := cluster.Asset("kubectl")
 	w.Must(err)
 	h.env = []string{
-		"KUBECONFIG=" + w.Kubeconfig(config), "KUBECACHEDIR=" + filepath.Join(h.dir, "cache"), "KUBERC=off", "HOME=" + h.dir, "TMPDIR=" + h.temp,
+		"KUBECONFIG=" + kubeconfig, "KUBECACHEDIR=" + filepath.Join(h.dir, "cache"), "KUBERC=off", "HOME=" + h.dir, "TMPDIR=" + h.temp,
 		"PATH=" + w.Plugins() + ":" + filepath.Dir(kubectl) + ":" + os.Getenv("PATH"), "DIRECT=" + suite.Cluster.Admin.Host,
 	}
 	return h
