@@ -24,7 +24,7 @@ import (
 //     and JSON patches cannot: in a Pod, its identity proves the token (an object
 //     whose mark is older is sealed first); elsewhere the client impersonates itself
 //     with the user extra fencedlease.io/token, for which it needs the right to
-//     impersonate itself, its groups and its user extras (docs/controllers.md has the role);
+//     impersonate itself with that extra (docs/controllers.md has the role);
 //   - end the term at once if the answer is a refusal that names a newer token.
 //
 // A stale write (412) is never sent again. One whose identity did not prove the

@@ -23,7 +23,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			FENCING_TOKEN. It is the one that you got when you acquired the Lease. Here --token is
 			never a bearer token: that one belongs in the kubeconfig.
 
-			Everything that fails exits with status 1 and says what to do.`),
+			Everything that fails exits with status 1 and says what to do; "run" has statuses of its own.`),
 		Example: examples(`
 			# Who holds which Lease, and with which token
 			kubectl fence status

@@ -10,4 +10,4 @@ set -euo pipefail
 
 kubectl create configmap account-99 --from-literal=balance="$1" \
   --dry-run=client --output=yaml |
-  kubectl apply --server-side --field-manager=job -f -
+  kubectl apply --server-side --force-conflicts --field-manager=job -f -

@@ -119,17 +119,13 @@ func (s *source) NotByIdentity(claim.Claim) { s.notByIdentity++ }
 
 // anna is who the client is.
 func anna(context.Context) (rest.ImpersonationConfig, error) {
-	return rest.ImpersonationConfig{
-		UserName: "anna", Groups: []string{"ops"},
-		Extra: map[string][]string{"authentication.kubernetes.io/pod-uid": {"u1"}},
-	}, nil
+	return rest.ImpersonationConfig{UserName: "anna", Groups: []string{"ops"}}, nil
 }
 
 // asAnna are the headers in which anna impersonates herself with token 7.
 var asAnna = map[string]string{
 	"User": "anna", "Group": "ops",
-	"Extra-Authentication.kubernetes.io%2fpod-Uid": "u1",
-	"Extra-Fencedlease.io%2ftoken":                 "7",
+	"Extra-Fencedlease.io%2ftoken": "7",
 }
 
 // body is the body of a request; it says whether it was closed.

@@ -2,14 +2,19 @@ package claim
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/fencedlease/fencedlease/api/v1alpha1"
+	"github.com/fencedlease/fencedlease/fence"
 )
 
 // Self finds out who the client is, for impersonating itself with the claim in a
@@ -51,20 +56,50 @@ func WhoAmI(config *rest.Config) Self {
 	}
 }
 
-// impersonationOf is how a user impersonates itself and remains who it is: a Pod
-// keeps the extras that make it one. Each thing asked for takes a right, so what
-// the API server adds by itself is left out, and the uid, which decides nothing.
+// impersonationOf is how a user impersonates itself. Each thing asked for takes a
+// right, so what the API server adds by itself is left out, and so are the uid and
+// the user's own extras, a Pod's for instance: they decide nothing where a token is
+// presented (claim rule 1 of DESIGN.md section 5).
 func impersonationOf(user authenticationv1.UserInfo) *rest.ImpersonationConfig {
-	self := &rest.ImpersonationConfig{
-		UserName: user.Username,
-		Groups:   groupsToAskFor(user),
-		Extra:    map[string][]string{},
+	return &rest.ImpersonationConfig{UserName: user.Username, Groups: groupsToAskFor(user)}
+}
+
+// Presenting is how somebody impersonates itself with a token.
+func Presenting(self rest.ImpersonationConfig, token fence.Token) rest.ImpersonationConfig {
+	extra := map[string][]string{v1alpha1.ExtraToken: {token.String()}}
+	for key, values := range self.Extra {
+		if key != v1alpha1.ExtraToken {
+			extra[key] = values
+		}
 	}
-	for key, values := range user.Extra {
-		self.Extra[key] = values
-	}
+	self.Extra = extra
 	return self
 }
+
+// Rights are those that it takes to impersonate somebody, most often oneself.
+func Rights(as rest.ImpersonationConfig) []authorizationv1.ResourceAttributes {
+	user := authorizationv1.ResourceAttributes{Resource: "users", Name: as.UserName}
+	if account, ok := strings.CutPrefix(as.UserName, serviceAccount); ok {
+		user.Resource = "serviceaccounts"
+		user.Namespace, user.Name, _ = strings.Cut(account, ":")
+	}
+	rights := []authorizationv1.ResourceAttributes{user}
+	for _, group := range as.Groups {
+		rights = append(rights, authorizationv1.ResourceAttributes{Resource: "groups", Name: group})
+	}
+	for _, key := range slices.Sorted(maps.Keys(as.Extra)) {
+		rights = append(rights, authorizationv1.ResourceAttributes{
+			Group: authenticationv1.GroupName, Resource: "userextras", Subresource: key,
+		})
+	}
+	for i := range rights {
+		rights[i].Verb = "impersonate"
+	}
+	return rights
+}
+
+// serviceAccount is what the user name of a service account begins with.
+const serviceAccount = "system:serviceaccount:"
 
 // groupsToAskFor are the groups of a user that the API server does not put an
 // impersonated user into by itself. Those of a service account it adds only where
@@ -74,7 +109,7 @@ func groupsToAskFor(user authenticationv1.UserInfo) []string {
 		return group == "system:authenticated"
 	})
 	other := func(group string) bool { return !strings.HasPrefix(group, "system:serviceaccounts") }
-	if strings.HasPrefix(user.Username, "system:serviceaccount:") && !slices.ContainsFunc(groups, other) {
+	if strings.HasPrefix(user.Username, serviceAccount) && !slices.ContainsFunc(groups, other) {
 		return nil
 	}
 	return groups

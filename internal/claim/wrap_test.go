@@ -95,10 +95,8 @@ func TestWrappedClientImpersonates(t *testing.T) {
 		"itself": {
 			wantReviews: 1,
 			want: http.Header{
-				"Impersonate-User": {"system:serviceaccount:prod:anna"},
-				"Impersonate-Extra-Authentication.kubernetes.io%2fpod-Uid": {"u1"},
-				"Impersonate-Extra-Authentication.kubernetes.io%2fscopes":  {"a", "b"},
-				"Impersonate-Extra-Fencedlease.io%2ftoken":                 {"7"},
+				"Impersonate-User":                         {"system:serviceaccount:prod:anna"},
+				"Impersonate-Extra-Fencedlease.io%2ftoken": {"7"},
 			},
 		},
 		"whom its configuration impersonates already": {

@@ -3,13 +3,10 @@ package claim
 import (
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/transport"
-
-	"github.com/fencedlease/fencedlease/api/v1alpha1"
 )
 
 // way is how a write carries its claim.
@@ -154,9 +151,6 @@ func (w *write) impersonate(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("claim: %s %s can carry fencing token %s as a user extra only, and who we are could not be learnt: %w",
 			req.Method, req.URL.Path, w.claim.Token, err)
 	}
-	as := transport.ImpersonationConfig(self)
-	as.Extra = map[string][]string{}
-	maps.Copy(as.Extra, self.Extra)
-	as.Extra[v1alpha1.ExtraToken] = []string{w.claim.Token.String()}
-	return transport.NewImpersonatingRoundTripper(as, w.next).RoundTrip(req)
+	as := Presenting(self, w.claim.Token)
+	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig(as), w.next).RoundTrip(req)
 }

@@ -283,7 +283,7 @@ func itself(w *suite.World, user *suite.Actor) *suite.Actor {
 		{APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{name}, Verbs: []string{"impersonate"}},
 		{
 			APIGroups: []string{"authentication.k8s.io"},
-			Resources: []string{"userextras/fencedlease.io/token", "userextras/authentication.kubernetes.io/credential-id"},
+			Resources: []string{"userextras/fencedlease.io/token"},
 			Verbs:     []string{"impersonate"},
 		},
 	}}))

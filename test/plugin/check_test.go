@@ -46,9 +46,9 @@ func TestCheckForAUser(t *testing.T) {
 	ci.fence("delete", "configmap", "state", "--token=1").refused(fence.ReasonStale)
 	ci.fence("delete", "configmap", "state", "--token=2").prints("deleted")
 
-	// A Pod remains the Pod that it is.
+	// A service account may be allowed to impersonate itself in its namespace.
 	worker := at(w, w.Pod("worker"))
-	worker.fence("check").prints("! you may impersonate yourself", "userextras/authentication.kubernetes.io/pod-uid", "- serviceaccounts")
+	worker.fence("check").prints("! you may impersonate yourself", "userextras/fencedlease.io/token", "- serviceaccounts").lacks("pod-uid")
 	at(w, w.PodWithExtra("deputy", nil)).fence("check").prints("✓ you may impersonate yourself")
 
 	// Nothing at all.

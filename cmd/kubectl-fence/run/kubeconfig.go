@@ -78,9 +78,8 @@ func withoutClaim(config *rest.Config) *rest.Config {
 // with is how the user impersonates itself with a token.
 func (id *identity) with(token fence.Token) rest.ImpersonationConfig {
 	as := id.self
-	as.Extra = maps.Clone(id.self.Extra)
-	as.Extra[v1alpha1.ExtraToken] = []string{token.String()}
-	return as
+	as.Extra = id.config.Impersonate.Extra // of the user whom --as names
+	return claim.Presenting(as, token)
 }
 
 // write writes a kubeconfig with which every request carries the token. Whoever

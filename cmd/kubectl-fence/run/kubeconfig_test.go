@@ -55,7 +55,7 @@ func TestKubeconfigSaysTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			who := identity{config: &config, namespace: "prod", self: rest.ImpersonationConfig{
-				UserName: "ann", Groups: []string{"staff"}, Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"X509SHA256=1"}},
+				UserName: "ann", Groups: []string{"staff"},
 			}}
 			path := filepath.Join(t.TempDir(), "kubeconfig")
 			for range 2 { // again, when the token rises
@@ -74,7 +74,7 @@ func TestKubeconfigSaysTheSame(t *testing.T) {
 			}
 			want := rest.CopyConfig(&config)
 			want.Impersonate = rest.ImpersonationConfig{UserName: "ann", Groups: []string{"staff"}, Extra: map[string][]string{
-				"authentication.kubernetes.io/credential-id": {"X509SHA256=1"}, "fencedlease.io/token": {"7"},
+				"fencedlease.io/token": {"7"},
 			}}
 			for _, path := range []*string{&want.CAFile, &want.CertFile, &want.KeyFile, &want.BearerTokenFile} {
 				if *path != "" {

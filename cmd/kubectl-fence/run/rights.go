@@ -2,15 +2,14 @@ package run
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/fencedlease/fencedlease/internal/claim"
 )
 
 // missingRights says which rights somebody lacks to be that user by impersonation;
@@ -22,7 +21,7 @@ func missingRights(ctx context.Context, config *rest.Config, as rest.Impersonati
 		return ""
 	}
 	var missing []string
-	for _, right := range rightsFor(as) {
+	for _, right := range claim.Rights(as) {
 		review, err := client.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right},
 		}, metav1.CreateOptions{})
@@ -42,26 +41,4 @@ func missingRights(ctx context.Context, config *rest.Config, as rest.Impersonati
 		return ""
 	}
 	return "you may not impersonate " + strings.Join(missing, ", ")
-}
-
-// rightsFor are the rights to impersonate a user.
-func rightsFor(as rest.ImpersonationConfig) []authorizationv1.ResourceAttributes {
-	user := authorizationv1.ResourceAttributes{Resource: "users", Name: as.UserName}
-	if account, ok := strings.CutPrefix(as.UserName, "system:serviceaccount:"); ok {
-		user.Resource = "serviceaccounts"
-		user.Namespace, user.Name, _ = strings.Cut(account, ":")
-	}
-	rights := []authorizationv1.ResourceAttributes{user}
-	for _, group := range as.Groups {
-		rights = append(rights, authorizationv1.ResourceAttributes{Resource: "groups", Name: group})
-	}
-	for _, key := range slices.Sorted(maps.Keys(as.Extra)) {
-		rights = append(rights, authorizationv1.ResourceAttributes{
-			Group: authenticationv1.GroupName, Resource: "userextras", Subresource: key,
-		})
-	}
-	for i := range rights {
-		rights[i].Verb = "impersonate"
-	}
-	return rights
 }

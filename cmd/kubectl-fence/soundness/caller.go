@@ -2,13 +2,13 @@ package soundness
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/fencedlease/fencedlease/api/v1alpha1"
+	"github.com/fencedlease/fencedlease/fence"
 	"github.com/fencedlease/fencedlease/internal/claim"
 )
 
@@ -26,39 +26,33 @@ func (c *Checker) Caller(ctx context.Context) []Result {
 }
 
 // right is something that one may do or not.
-type right struct {
-	group, resource, subresource, name string
-	namespace                          string // "" for cluster-wide
-	verb                               string
-}
+type right = authorizationv1.ResourceAttributes
 
-func (r right) String() string {
-	resource := r.resource
-	if r.subresource != "" {
-		resource += "/" + r.subresource
+// words says what a right allows.
+func words(r right) string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
 	}
-	if r.group != "" {
-		resource += "." + r.group
+	if r.Group != "" {
+		resource += "." + r.Group
 	}
-	if r.name != "" {
-		resource += " " + r.name
+	if r.Name != "" {
+		resource += " " + r.Name
 	}
-	return r.verb + " " + resource
+	return r.Verb + " " + resource
 }
 
 // missing are those rights that the caller does not have.
 func (c *Checker) missing(ctx context.Context, rights []right) ([]string, error) {
 	var missing []string
 	for _, r := range rights {
-		attributes := &authorizationv1.ResourceAttributes{
-			Namespace: r.namespace, Group: r.group, Resource: r.resource, Subresource: r.subresource, Name: r.name, Verb: r.verb,
-		}
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &r}}
 		if err := c.client.Create(ctx, review); err != nil {
 			return nil, err
 		}
 		if !review.Status.Allowed {
-			missing = append(missing, r.String())
+			missing = append(missing, words(r))
 		}
 	}
 	return missing, nil
@@ -72,9 +66,9 @@ const (
 // mayAcquire: read a FencedLease, and take its Lease.
 func (c *Checker) mayAcquire(ctx context.Context, user string) Result {
 	rights := []right{
-		{group: v1alpha1.GroupVersion.Group, resource: "fencedleases", namespace: c.namespace, verb: "get"},
-		{group: "coordination.k8s.io", resource: "leases", namespace: c.namespace, verb: "get"},
-		{group: "coordination.k8s.io", resource: "leases", namespace: c.namespace, verb: "update"},
+		{Group: v1alpha1.GroupVersion.Group, Resource: "fencedleases", Namespace: c.namespace, Verb: "get"},
+		{Group: "coordination.k8s.io", Resource: "leases", Namespace: c.namespace, Verb: "get"},
+		{Group: "coordination.k8s.io", Resource: "leases", Namespace: c.namespace, Verb: "update"},
 	}
 	missing, err := c.missing(ctx, rights)
 	switch {
@@ -88,9 +82,12 @@ func (c *Checker) mayAcquire(ctx context.Context, user string) Result {
 	return ok(checkAcquire, "you may read FencedLeases and take Leases in namespace "+c.namespace)
 }
 
+// anyToken stands for those to come: rights do not depend on the number.
+const anyToken fence.Token = 1
+
 // mayCarry: impersonate oneself, with the token as one more extra.
 func (c *Checker) mayCarry(ctx context.Context, self rest.ImpersonationConfig) Result {
-	rights := carrying(self)
+	rights := claim.Rights(claim.Presenting(self, anyToken))
 	missing, err := c.missing(ctx, rights)
 	switch {
 	case err != nil:
@@ -102,35 +99,4 @@ func (c *Checker) mayCarry(ctx context.Context, self rest.ImpersonationConfig) R
 		warning(checkCarry, "you may not "+strings.Join(missing, ", nor ")+
 			": without it, deletes, JSON patches and writes to /status of guarded objects cannot present a token", applyManifest),
 		manifest{name: "carry-fencing-token", user: self.UserName, rights: rights})
-}
-
-const (
-	impersonate        = "impersonate"
-	authenticationAPI  = "authentication.k8s.io"
-	serviceAccountUser = "system:serviceaccount:"
-)
-
-// carrying are the rights that it takes to impersonate oneself and remain who one
-// is, with a token.
-func carrying(self rest.ImpersonationConfig) []right {
-	who := right{resource: "users", name: self.UserName, verb: impersonate}
-	if rest, ok := strings.CutPrefix(self.UserName, serviceAccountUser); ok {
-		namespace, name, _ := strings.Cut(rest, ":")
-		who = right{resource: "serviceaccounts", namespace: namespace, name: name, verb: impersonate}
-	}
-	rights := []right{who}
-	for _, group := range self.Groups {
-		rights = append(rights, right{resource: "groups", name: group, verb: impersonate})
-	}
-	extras := []string{v1alpha1.ExtraToken}
-	for key := range self.Extra {
-		if key != v1alpha1.ExtraToken {
-			extras = append(extras, key)
-		}
-	}
-	slices.Sort(extras)
-	for _, key := range extras {
-		rights = append(rights, right{group: authenticationAPI, resource: "userextras", subresource: key, verb: impersonate})
-	}
-	return rights
 }

@@ -37,12 +37,12 @@ func (m manifest) yaml() (string, error) {
 	}
 	rules := make([]rbacv1.PolicyRule, 0, len(m.rights))
 	for _, r := range m.rights {
-		rule := rbacv1.PolicyRule{APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: []string{r.verb}}
-		if r.subresource != "" {
-			rule.Resources[0] += "/" + r.subresource
+		rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{r.Verb}}
+		if r.Subresource != "" {
+			rule.Resources[0] += "/" + r.Subresource
 		}
-		if r.name != "" {
-			rule.ResourceNames = []string{r.name}
+		if r.Name != "" {
+			rule.ResourceNames = []string{r.Name}
 		}
 		rules = append(rules, rule)
 	}

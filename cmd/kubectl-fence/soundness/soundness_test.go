@@ -16,7 +16,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
 
@@ -105,41 +104,9 @@ func TestCalled(t *testing.T) {
 	}
 }
 
-// TestCarrying: what it takes to impersonate oneself, and remain who one is.
-func TestCarrying(t *testing.T) {
-	names := func(rights []right) []string {
-		var names []string
-		for _, r := range rights {
-			names = append(names, r.String())
-		}
-		return names
-	}
-	pod := carrying(rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:prod:worker",
-		Extra:    map[string][]string{"authentication.kubernetes.io/pod-uid": {"1"}, "authentication.kubernetes.io/pod-name": {"a"}},
-	})
-	want := []string{
-		"impersonate serviceaccounts worker",
-		"impersonate userextras/authentication.kubernetes.io/pod-name.authentication.k8s.io",
-		"impersonate userextras/authentication.kubernetes.io/pod-uid.authentication.k8s.io",
-		"impersonate userextras/fencedlease.io/token.authentication.k8s.io",
-	}
-	if got := names(pod); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if pod[0].namespace != "prod" {
-		t.Errorf("the service account is of namespace %q", pod[0].namespace)
-	}
-	user := names(carrying(rest.ImpersonationConfig{UserName: "ann", Groups: []string{"ops"}, Extra: map[string][]string{"fencedlease.io/token": {"1"}}}))
-	want = []string{"impersonate users ann", "impersonate groups ops", "impersonate userextras/fencedlease.io/token.authentication.k8s.io"}
-	if !slices.Equal(user, want) {
-		t.Errorf("%q, want %q", user, want)
-	}
-}
-
 // TestManifest: two documents, of which kubectl makes sense.
 func TestManifest(t *testing.T) {
-	text, err := manifest{name: "n", namespace: "prod", user: "ann", rights: []right{{group: "g", resource: "r", subresource: "s", name: "x", verb: "get"}}}.yaml()
+	text, err := manifest{name: "n", namespace: "prod", user: "ann", rights: []right{{Group: "g", Resource: "r", Subresource: "s", Name: "x", Verb: "get"}}}.yaml()
 	if err != nil {
 		t.Fatal(err)
 	}
