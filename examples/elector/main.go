@@ -38,12 +38,12 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
 	host, err := os.Hostname()
 	if err != nil {
 		log.Fatal(err)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
 	w := &worker{
 		clients:   kubernetes.NewForConfigOrDie(config),
 		namespace: *namespace, lease: *lease, account: *account,
