@@ -61,7 +61,7 @@ unit: gcc ## Tests that need nothing but Go, with the race detector
 	$(RACE) $(WITH_ASSETS) go test -race $$packages
 
 .PHONY: integration
-integration: gcc node control-plane bin/tools/helm bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
+integration: gcc node iproute control-plane bin/tools/helm bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
 	export $(RACE) $(WITH_ASSETS) \
 		FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" FENCEDLEASE_PLUGIN="$(abspath bin/kubectl-fence-race)"; \
 	packages=$$(go list ./test/... | grep -Ev '/test/(load|leadership)$$'); \
@@ -129,6 +129,10 @@ bin/fencedlease-up:
 .PHONY: gcc
 gcc:
 	@cc=($$(go env CC)); hack/ensure-program.sh "$${cc[0]}" "race detector" gcc libc6-dev
+
+.PHONY: iproute
+iproute:
+	@hack/ensure-program.sh ip "network namespaces of tests" iproute2
 
 .PHONY: node
 node:

@@ -35,7 +35,11 @@ rules:
 `
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
+	within := run
+	if os.Getenv(insideVariable) == "" {
+		within = func(*testing.M) (int, error) { return inside() }
+	}
+	code, err := within(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -45,6 +49,9 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	log.SetLogger(logr.Discard()) // what matters is in errors, and in the manager's log
+	if err := connect(); err != nil {
+		return 1, err
+	}
 	dir, err := os.MkdirTemp("", "fencedlease-chart-")
 	if err != nil {
 		return 1, err
@@ -63,6 +70,7 @@ func run(m *testing.M) (code int, err error) {
 		// The webhooks are called as the chart says, at their Service: there is no
 		// kube-proxy, so the API server goes to the address behind it by itself.
 		"--enable-aggregator-routing=true",
+		"--advertise-address=" + serviceAddress, // the namespace has no route by which to find one
 	}})
 	if err != nil {
 		return 1, fmt.Errorf("the control plane did not start: %w", err)

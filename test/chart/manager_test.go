@@ -150,7 +150,7 @@ func write(path string, data []byte) {
 	}
 }
 
-// endpoint puts an address of this machine behind the Service of the webhooks.
+// endpoint puts the address of the manager behind the Service of the webhooks.
 func endpoint(w *suite.World, port int32) {
 	w.T.Helper()
 	name, number := "webhook", port
@@ -160,7 +160,7 @@ func endpoint(w *suite.World, port int32) {
 			Labels: map[string]string{discoveryv1.LabelServiceName: "fencedlease-webhook"},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address(w.T)}}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{serviceAddress}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &number}},
 	}
 	err := w.Admin.Create(w.Ctx, slice)
@@ -168,23 +168,6 @@ func endpoint(w *suite.World, port int32) {
 		err = w.Admin.Update(w.Ctx, slice)
 	}
 	w.Must(err)
-}
-
-// address is one of this machine that an EndpointSlice may have: not of the loopback
-// interface.
-func address(t *testing.T) string {
-	t.Helper()
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range addresses {
-		if network, ok := a.(*net.IPNet); ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast() {
-			return network.IP.String()
-		}
-	}
-	t.Fatal("this machine has no IPv4 address but that of the loopback interface, which Kubernetes lets no Service have")
-	return ""
 }
 
 // freePort is a port on which nobody listens.

@@ -28,7 +28,7 @@ func (c *Checker) Installation(ctx context.Context) []Result {
 const checkCRD = "CRD"
 
 // installed is how to install what is missing.
-const installed = "install FencedLease: `kubectl apply --server-side -k config/default`"
+const installed = "install FencedLease, with Helm (charts/fencedlease) or `kubectl apply --server-side -k config/default`"
 
 // servedKind: the API server serves FencedLeases in the version that we speak.
 func (c *Checker) servedKind(context.Context) Result {
