@@ -8,12 +8,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -26,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -34,8 +41,13 @@ import (
 	"github.com/fencedlease/fencedlease/webhooks"
 )
 
-// name is that of the election Lease and of the source of Events.
+// name is that of the election Lease, of the webhook configurations and of the
+// source of Events.
 const name = "fencedlease"
+
+// shutdownTimeout bounds the end of everything after the shutdown delay. The two
+// together are less than the grace period of the Pod in config/manager.
+const shutdownTimeout = 15 * time.Second
 
 type options struct {
 	namespace      string
@@ -47,6 +59,7 @@ type options struct {
 	metricsAddress string
 	probeAddress   string
 	leaderElect    bool
+	shutdownDelay  time.Duration
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
@@ -59,6 +72,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "The `address` of /metrics, or 0 for none.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The `address` of /healthz and /readyz.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "Run the controllers on one replica only. Webhooks serve on every replica.")
+	fs.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second, "The `time` between SIGTERM, from which on the replica is not ready, and its end. It must be longer than endpoints take to follow.")
 }
 
 func main() {
@@ -68,13 +82,16 @@ func main() {
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
-	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
+	signals := make(chan os.Signal, 3) // as many as are told apart
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	draining := webhooks.NewDraining(opts.shutdownDelay)
+	if err := run(draining.Context(context.Background(), signals), opts, draining); err != nil {
 		ctrl.Log.Error(err, "the manager ends")
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, opts options) error {
+func run(ctx context.Context, opts options, draining *webhooks.Draining) error {
 	if opts.namespace == "" {
 		return errors.New("the operator's own namespace is not known: set --namespace or POD_NAMESPACE")
 	}
@@ -112,8 +129,15 @@ func run(ctx context.Context, opts options) error {
 	if err := controller.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	server := webhooks.NewServer(mgr, live, webhooks.Options{Operator: operator, CertDir: opts.webhookCertDir})
+	server := webhooks.NewServer(mgr, live, webhooks.Options{
+		Operator:     operator,
+		CertDir:      opts.webhookCertDir,
+		Address:      net.JoinHostPort(opts.webhookHost, strconv.Itoa(opts.webhookPort)),
+		OwnAuthority: opts.certRotation,
+		Draining:     draining,
+	})
 	if err := errors.Join(
+		webhooks.RegisterMetrics(metrics.Registry),
 		mgr.Add(server),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhooks", server.Ready),
@@ -137,11 +161,15 @@ func newManager(config *rest.Config, opts options) (manager.Manager, error) {
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			// Only fenced Leases are watched, not the heartbeats of nodes.
 			&coordinationv1.Lease{}: {Label: labels.NewSelector().Add(*fenced)},
+			// Only our own configurations, for readiness.
+			&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", name)},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", name)},
 		}},
 		LeaderElection:                opts.leaderElect,
 		LeaderElectionID:              name,
 		LeaderElectionNamespace:       opts.namespace,
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 		Metrics:                       metricsserver.Options{BindAddress: opts.metricsAddress},
 		HealthProbeBindAddress:        opts.probeAddress,
 		WebhookServer: webhook.NewServer(webhook.Options{

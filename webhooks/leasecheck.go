@@ -22,8 +22,6 @@ var _ admission.Handler = (*leaseCheck)(nil)
 
 // Handle answers for creates, updates and deletes of Leases.
 func (l *leaseCheck) Handle(ctx context.Context, req admission.Request) admission.Response {
-	ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
-	defer cancel()
 	if req.Operation == admissionv1.Delete {
 		return l.handleDelete(ctx, req)
 	}
@@ -34,7 +32,18 @@ func (l *leaseCheck) Handle(ctx context.Context, req admission.Request) admissio
 	if refusal := fence.CheckLease(write); refusal != nil {
 		return refused(req, refusal)
 	}
+	if !isDryRun(req) && mintedIn(write) {
+		mints.Inc()
+		lastMint.SetToCurrentTime()
+	}
 	return admission.Allowed("")
+}
+
+// mintedIn says whether a Lease that passed the check has a new token. It is counted
+// here and not where it is minted: there, the losers of a race come by, too.
+func mintedIn(write fence.LeaseWrite) bool {
+	token := write.New.CurrentToken()
+	return token != fence.None && (write.Old == nil || token > write.Old.CurrentToken())
 }
 
 // handleDelete refuses while the FencedLease exists, retired or not: the counter

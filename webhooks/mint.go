@@ -22,8 +22,6 @@ var _ admission.Handler = (*mint)(nil)
 
 // Handle answers for creates and updates of Leases.
 func (m *mint) Handle(ctx context.Context, req admission.Request) admission.Response {
-	ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
-	defer cancel()
 	write, meta, err := leaseWrite(req, m.operator)
 	if err != nil {
 		return undecodable(err)

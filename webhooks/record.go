@@ -2,28 +2,17 @@ package webhooks
 
 import (
 	"context"
-	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/fencedlease/fencedlease/fence"
 	"github.com/fencedlease/fencedlease/internal/bounded"
 )
-
-// verdicts counts verdicts, not writes: the API server may ask several times for
-// one write. No object names: their number has no bound.
-var verdicts = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
-	Name: "fencedlease_guard_verdicts_total",
-	Help: "Verdicts on writes to guarded objects, by the row of the verdict table that decided, the reason of the refusal (empty if admitted), and how the write was admitted.",
-}, []string{"operation", "row", "reason", "admitted", "dry_run"})
 
 // How a write was admitted, in the metric.
 const (
@@ -53,7 +42,6 @@ func newRecorder(to events.EventRecorder) *recorder {
 }
 
 func (r *recorder) record(ctx context.Context, req admission.Request, fencedLease string, v fence.Verdict) {
-	dryRun := req.DryRun != nil && *req.DryRun
 	admitted, reason := admittedYes, ""
 	switch {
 	case !v.Allowed():
@@ -63,8 +51,8 @@ func (r *recorder) record(ctx context.Context, req admission.Request, fencedLeas
 	case v.BypassReason != "":
 		admitted = admittedByBypass
 	}
-	verdicts.WithLabelValues(string(req.Operation), string(v.Row), reason, admitted, strconv.FormatBool(dryRun)).Inc()
-	if dryRun {
+	verdicts.WithLabelValues(string(req.Operation), string(v.Row), reason, admitted, dryRun(req)).Inc()
+	if isDryRun(req) {
 		return
 	}
 	user := brief(req.UserInfo.Username)

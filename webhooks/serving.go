@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -27,6 +30,10 @@ type Server struct {
 	live    client.Client
 	options Options
 	started atomic.Bool
+
+	readiness *readiness
+	mu        sync.Mutex
+	said      string // of why it is not ready; "" while it is
 }
 
 // Options are what a Server needs to know.
@@ -38,6 +45,15 @@ type Options struct {
 	// certificate rotation makes them after the manager has started, and read
 	// again when they change.
 	CertDir string
+
+	// Address is that of the webhook server, host:port; no host for all.
+	Address string
+
+	// OwnAuthority says that certificate rotation makes the certificate.
+	OwnAuthority bool
+
+	// Draining is how this replica ends.
+	Draining *Draining
 }
 
 var _ manager.LeaderElectionRunnable = (*Server)(nil)
@@ -45,7 +61,9 @@ var _ manager.LeaderElectionRunnable = (*Server)(nil)
 // NewServer makes a Server that is then added to the manager. The reads of live
 // ask the API server each time.
 func NewServer(mgr manager.Manager, live client.Client, options Options) *Server {
-	return &Server{mgr: mgr, live: live, options: options}
+	return &Server{mgr: mgr, live: live, options: options, readiness: &readiness{
+		address: options.Address, configurations: mgr.GetCache(), ownAuthority: options.OwnAuthority, now: time.Now,
+	}}
 }
 
 // NeedLeaderElection is false: webhooks serve on every replica.
@@ -61,7 +79,15 @@ func (s *Server) Start(ctx context.Context) error {
 			return fmt.Errorf("the watch of %T did not start: %w", kind, err)
 		}
 	}
-	register(s.mgr, s.live, s.options.Operator)
+	// These are for readiness alone: nothing waits for them here.
+	for _, kind := range []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
+	} {
+		if _, err := s.mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("the watch of %T did not start: %w", kind, err)
+		}
+	}
+	register(s.mgr, s.live, s.options.Operator, s.options.Draining)
 	s.started.Store(true)
 	return nil
 }
@@ -87,10 +113,39 @@ func (s *Server) awaitCertificate(ctx context.Context) bool {
 	}
 }
 
-// Ready is a readiness check: nil once the webhooks serve.
+// Ready is a readiness check: nil while the webhooks serve, the API server would
+// trust them, and this replica is not about to end.
 func (s *Server) Ready(req *http.Request) error {
+	err := s.ready(req.Context())
+	s.say(err)
+	return err
+}
+
+func (s *Server) ready(ctx context.Context) error {
+	if s.options.Draining.begun.Load() {
+		return errDraining
+	}
 	if !s.started.Load() {
 		return errors.New("the webhooks wait for their certificate or for the watches")
 	}
-	return s.mgr.GetWebhookServer().StartedChecker()(req)
+	return s.readiness.check(ctx)
+}
+
+// say logs why the replica is not ready whenever that changes: /readyz withholds it.
+func (s *Server) say(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why := ""
+	if err != nil {
+		why = err.Error()
+	}
+	if why == s.said {
+		return
+	}
+	s.said = why
+	if why == "" {
+		ctrl.Log.Info("ready")
+	} else {
+		ctrl.Log.Info("not ready", "reason", why)
+	}
 }

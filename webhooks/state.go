@@ -21,14 +21,8 @@ import (
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-const (
-	// handlerTimeout ends a handler's calls before the API server gives up on it
-	// (timeoutSeconds: 5 in config/webhook), so that the client gets our reason.
-	handlerTimeout = 4 * time.Second
-
-	// readTimeout is the deadline of one live read.
-	readTimeout = 3 * time.Second
-)
+// readTimeout is the deadline of one live read.
+const readTimeout = 3 * time.Second
 
 // States reads what requests are judged against: FencedLeases and their Leases.
 type States struct {
@@ -39,6 +33,7 @@ type States struct {
 
 // NewStates reads with live and cache.
 func NewStates(live, cache client.Reader) *States {
+	live = countedReader{live}
 	return &States{
 		live:  live,
 		cache: cache,
@@ -71,9 +66,13 @@ func (s *States) Cached(ctx context.Context, key types.NamespacedName) (fence.St
 // FencedLease, it is read live too.
 func (s *States) Live(ctx context.Context, key types.NamespacedName) fence.State {
 	state := s.withLease(ctx, key, s.cache)
-	if state.Unreadable == "" && (state.Lease != fence.LeaseOurs || state.Current() == fence.None) {
-		state = s.withLease(ctx, key, s.live)
+	switch {
+	case state.Unreadable != "":
+		return state
+	case state.Lease != fence.LeaseOurs || state.Current() == fence.None:
+		return s.withLease(ctx, key, s.live)
 	}
+	savedReads.WithLabelValues(savedByCache).Inc() // of the FencedLease
 	return state
 }
 

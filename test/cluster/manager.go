@@ -108,6 +108,7 @@ func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manag
 		"--webhook-dns-name=" + webhookService + "." + Namespace + ".svc",
 		"--metrics-bind-address=" + address(m.metricsPort),
 		"--health-probe-bind-address=" + address(m.healthPort),
+		"--shutdown-delay=0s", // nobody follows its readiness
 	}, opts.ExtraArgs...)
 	return m, nil
 }

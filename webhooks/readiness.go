@@ -1,0 +1,180 @@
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// readinessTimeout is about what a kubelet waits for an answer.
+	readinessTimeout = time.Second
+
+	// readinessAge is for how long an answer stands: anybody may probe, as often as
+	// they like, and each look is a handshake.
+	readinessAge = 500 * time.Millisecond
+)
+
+// readiness says whether the API server would trust the webhooks of this replica. It
+// dials their own listener as the API server does, and proves the certificate that
+// is actually served by the authorities that are actually registered.
+type readiness struct {
+	address string // of the listener
+
+	// configurations has the webhook configurations from a watch. So a probe reads
+	// nothing, and while the API server cannot be reached, what was last known
+	// stands: a replica that works does not become unready for that. One that has
+	// just started knows nothing yet, and is not ready until it does.
+	configurations client.Reader
+
+	// ownAuthority says that the manager makes the certificate and registers its
+	// authority: until then, nobody can trust it. The certificate of somebody else
+	// may go without a caBundle: the API server then has roots of its own, which
+	// cannot be seen from here.
+	ownAuthority bool
+
+	now func() time.Time
+
+	mu   sync.Mutex
+	at   time.Time
+	last error
+}
+
+// check is nil if the API server would trust what is served; else the error says
+// what does not fit.
+func (r *readiness) check(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if age := r.now().Sub(r.at); age < 0 || age >= readinessAge {
+		r.last = r.look(ctx)
+		r.at = r.now()
+	}
+	return r.last
+}
+
+func (r *readiness) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readinessTimeout)
+	defer cancel()
+	callers, err := callersOf(ctx, r.configurations)
+	if err != nil {
+		return fmt.Errorf("the webhook configurations are not known yet: %w", err)
+	}
+	if len(callers) == 0 { // they are not installed: nobody calls, and nobody is refused
+		callers = []caller{{}}
+	}
+	for _, c := range callers {
+		if err := r.dial(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// caller is how the API server calls some of the webhooks.
+type caller struct {
+	configuration string // "" for nobody
+	host          string
+	bundle        string // PEM; "" for the API server's own roots
+}
+
+// callersOf lists the ways in which the two webhook configurations have the API
+// server call; none, if there are no configurations.
+func callersOf(ctx context.Context, from client.Reader) ([]caller, error) {
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	for _, configuration := range []client.Object{mutating, validating} {
+		if err := from.Get(ctx, types.NamespacedName{Name: configurations}, configuration); err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	var callers []caller
+	seen := map[caller]bool{}
+	add := func(kind string, config admissionregistrationv1.WebhookClientConfig) {
+		c := caller{configuration: kind + " " + configurations, host: hostOf(config), bundle: string(config.CABundle)}
+		if !seen[c] {
+			seen[c] = true
+			callers = append(callers, c)
+		}
+	}
+	for i := range mutating.Webhooks {
+		add("MutatingWebhookConfiguration", mutating.Webhooks[i].ClientConfig)
+	}
+	for i := range validating.Webhooks {
+		add("ValidatingWebhookConfiguration", validating.Webhooks[i].ClientConfig)
+	}
+	return callers, nil
+}
+
+// hostOf is the name by which the API server knows the server of a webhook.
+func hostOf(config admissionregistrationv1.WebhookClientConfig) string {
+	if config.Service != nil {
+		return config.Service.Name + "." + config.Service.Namespace + ".svc"
+	}
+	if config.URL == nil {
+		return ""
+	}
+	u, err := url.Parse(*config.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// dial shakes hands with the listener as the API server would.
+func (r *readiness) dial(ctx context.Context, as caller) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: cmp.Or(as.host, "localhost"), Time: r.now}
+	if as.bundle != "" || as.configuration == "" || r.ownAuthority {
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM([]byte(as.bundle))
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", r.address)
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		if secure, ok := conn.(*tls.Conn); ok {
+			noteEnd(secure.ConnectionState().PeerCertificates)
+		}
+		return nil
+	}
+	var untrusted *tls.CertificateVerificationError
+	if !errors.As(err, &untrusted) {
+		return fmt.Errorf("the webhooks do not answer at %s: %w", r.address, err)
+	}
+	noteEnd(untrusted.UnverifiedCertificates)
+	return r.judge(as, untrusted)
+}
+
+// judge says what does not fit about a certificate that was not verified.
+func (r *readiness) judge(as caller, untrusted *tls.CertificateVerificationError) error {
+	served := untrusted.UnverifiedCertificates[0]
+	if end := served.NotAfter; r.now().After(end) {
+		return fmt.Errorf("the certificate that is served ended at %s", end.UTC().Format(time.RFC3339))
+	}
+	if as.configuration == "" {
+		return nil
+	}
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case as.bundle == "" && r.ownAuthority:
+		return fmt.Errorf("the caBundle of the %s is empty: certificate rotation has not registered its authority yet", as.configuration)
+	case as.bundle == "" && errors.As(untrusted, &unknown):
+		return nil // see ownAuthority
+	}
+	return fmt.Errorf("the certificate that is served does not fit the %s, which calls %s: %w", as.configuration, as.host, untrusted.Err)
+}
+
+// noteEnd puts the end of the served certificate into its metric.
+func noteEnd(served []*x509.Certificate) {
+	if len(served) > 0 {
+		certificateEnd.Set(float64(served[0].NotAfter.Unix()))
+	}
+}
