@@ -27,8 +27,15 @@ import (
 //     impersonate itself with that extra (docs/controllers.md has the role);
 //   - end the term at once if the answer is a refusal that names a newer token.
 //
-// A stale write (412) is never sent again. One whose identity did not prove the
-// token (428) is sent again with a nonce, fencedlease.io/write. A fence that is
+// A write that is on its way when the term is lost is cut off, and returns the
+// [LostError]; so is one that was made with a context that outlives the term.
+//
+// A stale write (412) is never sent again; one that came with the term's own last
+// token, in the moment in which that was raised, is sent again with the new one. One
+// whose identity did not prove the token (428) is sent again with a nonce,
+// fencedlease.io/write: a hash of what it says, so that a write that is repeated
+// changes nothing. An apply that conflicts with another field manager about nothing
+// but these annotations is sent again without the conflict. A fence that is
 // unavailable (503) is retried by client-go itself, about once a second and ten
 // times, within the term. Bodies are sent as JSON.
 func (e *Election) Config(config *rest.Config) *rest.Config {
@@ -47,7 +54,7 @@ func (c claims) Claim(ctx context.Context) (claim.Claim, error) {
 	if err := term.Err(); err != nil {
 		return claim.Claim{}, err
 	}
-	return claim.Claim{Token: term.Token(), ByIdentity: term.byIdentity.Load()}, nil
+	return claim.Claim{Token: term.Token(), ByIdentity: term.byIdentity.Load(), Over: term.over}, nil
 }
 
 // Refused looks at a refusal of a term's write.

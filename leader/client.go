@@ -14,9 +14,13 @@ import (
 )
 
 // NewClient is for the field NewClient of controller-runtime's options: a client
-// whose writes do as those of [Election.Config] do. Those made with a context of
-// no term belong to the term that is live when they are made, so reconcilers need
-// not know of terms at all. Reads are not touched, and may come from a cache.
+// whose writes do as those of [Election.Config] do. Reads are not touched, and may
+// come from a cache.
+//
+// A write made with a context of no term belongs to the live one, as long as this
+// process has had no other: so reconcilers, whose process ends with its term, need
+// not know of terms at all. Once a second term has begun, as [Election.Run] may have,
+// such a write fails with [ErrNoTerm]: what it says may be of the first.
 func (e *Election) NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	fenced := claim.Wrap(config, claims{e})
 	if options.HTTPClient != nil {
@@ -36,11 +40,11 @@ func (e *Election) NewClient(config *rest.Config, options client.Options) (clien
 	return &termClient{Client: c, election: e}, nil
 }
 
-// within makes a write belong to a term: that of ctx, else the live one. Without
+// within makes a write belong to a term: that of ctx, else the first one. Without
 // any, the write goes on as it is: the transport knows if it needs one.
 func (e *Election) within(ctx context.Context, write func(context.Context) error) error {
 	term := e.termOf(ctx)
-	if term == nil {
+	if term == nil && e.terms.Load() == 1 {
 		term = e.Term()
 	}
 	if term == nil {

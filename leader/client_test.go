@@ -5,7 +5,42 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
+
+// A write that names no term belongs to the first: to a later one it might bring
+// what the first had worked out.
+func TestWriteWithoutATermBelongsToTheFirst(t *testing.T) {
+	c := newCandidate(t)
+	of := func(ctx context.Context) (term *Term) {
+		t.Helper()
+		if err := c.within(ctx, func(ctx context.Context) error {
+			term = c.termOf(ctx)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return term
+	}
+	if got := of(t.Context()); got != nil {
+		t.Errorf("before any term a write belongs to %v", got)
+	}
+	first := c.acquire()
+	if got := of(t.Context()); got != first {
+		t.Errorf("in the first term a write belongs to %v", got)
+	}
+	c.clock.Step(time.Minute)
+	c.lock = c.newLock(func() {})
+	second := c.acquire()
+	if got := of(t.Context()); got != nil {
+		t.Errorf("in the second term a write belongs to %v", got)
+	}
+	ctx, cancel := second.Context(t.Context())
+	defer cancel()
+	if got := of(ctx); got != second {
+		t.Errorf("a write that names the second term belongs to %v", got)
+	}
+}
 
 // A write after the end of a term is told apart from one that its caller cancelled,
 // though client-go says the same of both.

@@ -29,6 +29,7 @@ type Election struct {
 	config  *rest.Config       // as it was given
 	metrics *metrics
 	current atomic.Pointer[Term] // live, or nil
+	terms   atomic.Int64         // that began
 }
 
 // New makes a candidate. It sends no request. The config says how to reach the API
@@ -87,6 +88,7 @@ func (e *Election) lease() string { return e.options.Namespace + "/" + e.options
 
 // began is told that a term is live.
 func (e *Election) began(t *Term) {
+	e.terms.Add(1)
 	e.current.Store(t)
 	e.options.Logger.Info("A term of fenced leadership begins", "lease", e.lease(), "identity", e.options.Identity, "token", t.Token())
 }

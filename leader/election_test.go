@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/rest"
@@ -70,5 +72,34 @@ func TestGiveUp(t *testing.T) {
 				t.Errorf("%d requests, want %d", got, tc.requests)
 			}
 		})
+	}
+}
+
+// A process may make several elections for one Lease, one after the other, as the
+// tests of a controller do. The metrics are those of the last.
+func TestMetricsOfTheLastElection(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	for range 2 {
+		options := Options{Namespace: "prod", Name: "payments", Identity: me, Metrics: registry}
+		election, err := New(&rest.Config{Host: "https://127.0.0.1:6443"}, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		election.metrics.seals.Inc()
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if len(family.GetMetric()) != 1 {
+			t.Errorf("%s has %d metrics", family.GetName(), len(family.GetMetric()))
+		}
+		if family.GetName() == "fencedlease_leader_seals_total" && family.GetMetric()[0].GetCounter().GetValue() != 1 {
+			t.Errorf("the seals are %v, want those of the last election", family.GetMetric()[0])
+		}
+	}
+	if len(families) < 4 {
+		t.Errorf("there are %d families of metrics", len(families))
 	}
 }

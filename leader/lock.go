@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -35,6 +36,8 @@ type lock struct {
 	requests sync.Mutex // one request at a time, in one order for everybody; guards what follows
 	answer   *coordinationv1.Lease
 	unknown  []time.Time // the renewTimes of renewals since the last answered one, whose outcome is not known
+
+	rereads atomic.Int64 // that were begun
 
 	acquired *Term // acquired, but not begun: objects are left to be sealed
 
@@ -232,20 +235,22 @@ func (l *lock) isOwnWrite() bool {
 	})
 }
 
-// reread reads the Lease because a refusal named a newer token than the term's.
+// reread reads the Lease because a refusal named a newer token than the term's. Of
+// many that were refused at once, one reads for all.
 func (l *lock) reread(ctx context.Context, newer fence.Token) {
+	before := l.rereads.Load()
 	l.requests.Lock()
 	defer l.requests.Unlock()
 	term := l.begun()
-	if term.Err() != nil || term.Token() >= newer {
-		return // the answer to a renewal came first
+	if term.Err() != nil || term.Token() >= newer || l.rereads.Load() != before || ctx.Err() != nil {
+		return // the answer to a renewal came first, or to another's reading
 	}
-	// The client's own timeout bounds it.
-	var err error
-	l.answer, err = l.election.leases.Leases(l.election.options.Namespace).
-		Get(context.WithoutCancel(ctx), l.election.options.Name, metav1.GetOptions{})
+	l.rereads.Add(1)
+	lease, err := l.election.leases.Leases(l.election.options.Namespace).Get(ctx, l.election.options.Name, metav1.GetOptions{})
 	if err != nil {
 		l.election.options.Logger.Info("Could not read the Lease again after a refusal", "error", err.Error())
+	} else {
+		l.answer = lease
 	}
 	l.read(err)
 }

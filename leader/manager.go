@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,20 +25,25 @@ import (
 //
 //   - Leader-elected runnables (controllers, by default) start once the term has
 //     its token and its objects are sealed.
-//   - Writes through mgr.GetClient() carry the token of the term ([Election.NewClient]).
-//     Outside of it they fail: before this replica leads, and in runnables that need
-//     no leader election. These write with a client of their own
-//     (client.New(mgr.GetConfig(), …)), unfenced.
+//   - Writes through mgr.GetClient() carry the token of the term ([Election.NewClient]),
+//     as an annotation of every object, guarded or not, of any kind that could be.
+//     While this replica does not lead they fail. Runnables that need no leader
+//     election, webhooks for example, should write with a client of their own
+//     (client.New(mgr.GetConfig(), …)): through this one they would fail on all
+//     replicas but one, and carry a claim that is not theirs on that.
 //   - The moment the term is lost, the contexts of all runnables are cancelled and
-//     mgr.Start returns the [*LostError]. As with stock leader election, the process
-//     must end then; started again it is another candidate.
+//     mgr.Start returns the [*LostError], or what a runnable returned before that. As
+//     with stock leader election, the process must end then; started again it is
+//     another candidate.
 //   - On a shutdown in good order the term goes on until the runnables have ended.
 //     Set LeaderElectionReleaseOnCancel to release the Lease then.
 //
 // LeaderElection is always on, whatever the options say. LeaderElectionNamespace
 // defaults to the Pod's own. Options that clash are errors, and so are
 // LeaderElectionResourceLockInterface, LeaderElectionConfig and NewClient, which
-// fenced leadership sets itself.
+// fenced leadership sets itself, and another LeaderElectionResourceLock than leases.
+// There are no Events about the election. A manager that is told to end while it
+// still waits for its token or its seals leaves the Lease to expire.
 func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl.Manager, *Election, error) {
 	fenced, err := fenced.forManager(options)
 	if err != nil {
@@ -50,6 +56,7 @@ func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl
 	ends := &endings{}
 	lock := election.newLock(nil)
 	lock.ended = func() { ends.with(lock.begun().Err()) }
+	lock.Labels = options.LeaderElectionLabels
 
 	options.LeaderElection = true
 	options.LeaderElectionResourceLockInterface = lock
@@ -70,6 +77,9 @@ func NewManager(config *rest.Config, options ctrl.Options, fenced Options) (ctrl
 func (o Options) forManager(m ctrl.Options) (Options, error) {
 	if m.LeaderElectionResourceLockInterface != nil || m.LeaderElectionConfig != nil || m.NewClient != nil {
 		return o, errors.New("leader: NewManager sets LeaderElectionResourceLockInterface, LeaderElectionConfig and NewClient itself: leave them out")
+	}
+	if lock := m.LeaderElectionResourceLock; lock != "" && lock != resourcelock.LeasesResourceLock {
+		return o, fmt.Errorf("leader: LeaderElectionResourceLock is %q, but only a Lease can be fenced: leave it out", lock)
 	}
 	var errs []error
 	take := func(field string, mine *string, theirs string) {

@@ -49,9 +49,20 @@ func newMetrics(e *Election) (*metrics, error) {
 		ofTerm("fencedlease_leader_proof_age_seconds", "Seconds since the last renewal that succeeded was sent; 0 without a term.",
 			func(t *Term) float64 { return t.sinceProof().Seconds() }),
 	} {
-		errs = append(errs, e.options.Metrics.Register(collector))
+		errs = append(errs, register(e.options.Metrics, collector))
 	}
 	return m, errors.Join(errs...)
+}
+
+// register registers a collector, in place of that of an earlier election for the
+// same Lease: of the two, this one competes.
+func register(to prometheus.Registerer, collector prometheus.Collector) error {
+	err := to.Register(collector)
+	if earlier := (prometheus.AlreadyRegisteredError{}); errors.As(err, &earlier) {
+		to.Unregister(earlier.ExistingCollector)
+		err = to.Register(collector)
+	}
+	return err
 }
 
 // refused counts a refusal.

@@ -41,7 +41,8 @@ type Options struct {
 	// the moment at which the last successful renewal was sent; when the deadline
 	// passes, the term is lost with [ErrUnproven], before anybody else may take the
 	// Lease. It must be less than LeaseDuration; what lies between is the time that
-	// work has to end. Defaults to 10 s.
+	// work has to end. The clock stands still while the machine sleeps: the first
+	// renewal afterwards decides. Defaults to 10 s.
 	RenewDeadline time.Duration
 
 	// RetryPeriod is the time between two renewals, or two attempts to acquire. A

@@ -64,6 +64,11 @@ func TestManagerOptionsAreTakenOver(t *testing.T) {
 	if o.Name != "payments" || o.Namespace != "prod" || o.LeaseDuration != lease || o.RenewDeadline != renew || o.RetryPeriod != 4*time.Second {
 		t.Errorf("the options are %+v", o)
 	}
+	other := stock
+	other.LeaderElectionResourceLock = "configmaps"
+	if _, err := (Options{}).forManager(other); err == nil || !strings.Contains(err.Error(), "only a Lease can be fenced") {
+		t.Errorf("another lock: the error is %v", err)
+	}
 	for name, mine := range map[string]Options{
 		"another name":     {Name: "other"},
 		"another duration": {LeaseDuration: time.Second},

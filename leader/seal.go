@@ -139,6 +139,9 @@ func (t *Term) sealObject(ctx context.Context, objects metadata.ResourceInterfac
 	}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationToken, token)
 	after, err := objects.Patch(ctx, object.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // it was deleted meanwhile
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", object.Name, err)
 	}

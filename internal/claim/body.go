@@ -10,8 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fencedlease/fencedlease/fence"
-	"github.com/fencedlease/fencedlease/internal/refusal"
+	"github.com/fencedlease/fencedlease/api/v1alpha1"
 )
 
 const (
@@ -75,23 +74,38 @@ func discard(body io.Closer) {
 	}
 }
 
-// refusalIn is the fence's refusal in a response, if it is one. The body stays
-// readable from its beginning.
-func refusalIn(resp *http.Response) (fence.Refusal, bool) {
+// statusIn is the Status in a response that tells of a failure, nil if there is
+// none. The body stays readable from its beginning.
+func statusIn(resp *http.Response) *metav1.Status {
 	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode < http.StatusBadRequest || err != nil || media != "application/json" {
-		return fence.Refusal{}, false
+		return nil
 	}
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
 	resp.Body = replayed{io.MultiReader(bytes.NewReader(content), resp.Body), resp.Body}
 	if err != nil {
-		return fence.Refusal{}, false // the caller meets it too
+		return nil // the caller meets it too
 	}
 	var status metav1.Status
 	if err := json.Unmarshal(content, &status); err != nil {
-		return fence.Refusal{}, false
+		return nil
 	}
-	return refusal.Of(&status)
+	return &status
+}
+
+// isContested says whether an apply was refused for nothing but our annotations,
+// which another field manager has.
+func isContested(status *metav1.Status) bool {
+	if status.Reason != metav1.StatusReasonConflict || status.Details == nil || len(status.Details.Causes) == 0 {
+		return false
+	}
+	for _, cause := range status.Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict ||
+			cause.Field != ".metadata.annotations."+v1alpha1.AnnotationToken && cause.Field != ".metadata.annotations."+v1alpha1.AnnotationWrite {
+			return false
+		}
+	}
+	return true
 }
 
 // replayed is a body of which a part was read before.

@@ -31,6 +31,10 @@ type Claim struct {
 	// carries it already (claim rule 3 of DESIGN.md section 5), so that no nonce
 	// is needed.
 	ByIdentity bool
+
+	// Over is done when the claim is good for nothing any more, with the reason as its
+	// cause: a write that is on its way is cut off then. Nil if that is never known.
+	Over context.Context
 }
 
 // Source says what writes present, and is told what came back. It is called from
@@ -41,7 +45,8 @@ type Source interface {
 	Claim(ctx context.Context) (Claim, error)
 
 	// Refused is told of each refusal by the fence before the caller sees it, but
-	// not of one that sending the write again mends.
+	// not of one that sending the write again mends. If Claim then has a larger token,
+	// which the same term was given meanwhile, the write is sent once more, with that.
 	Refused(ctx context.Context, claim Claim, refusal fence.Refusal)
 
 	// NotByIdentity is told that the identity did not prove the token, although it

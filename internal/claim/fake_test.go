@@ -18,6 +18,7 @@ import (
 const (
 	jsonType  = "application/json"
 	mergeType = "application/merge-patch+json"
+	applyType = "application/apply-patch+yaml"
 
 	configMap = "/api/v1/namespaces/prod/configmaps/a"
 	custom    = "/apis/example.com/v1/namespaces/prod/accounts/a"
@@ -104,6 +105,9 @@ type source struct {
 	asked         int
 	refused       []fence.Reason
 	notByIdentity int
+
+	raise fence.Token // by how much a refusal raises the token
+	end   error       // or how it ends the claim
 }
 
 func (s *source) Claim(context.Context) (claim.Claim, error) {
@@ -113,6 +117,8 @@ func (s *source) Claim(context.Context) (claim.Claim, error) {
 
 func (s *source) Refused(_ context.Context, _ claim.Claim, refusal fence.Refusal) {
 	s.refused = append(s.refused, refusal.Reason)
+	s.claim.Token += s.raise
+	s.err = s.end
 }
 
 func (s *source) NotByIdentity(claim.Claim) { s.notByIdentity++ }

@@ -1,10 +1,13 @@
 package claim_test
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/fencedlease/fence"
 	"github.com/fencedlease/fencedlease/internal/claim"
@@ -104,6 +107,30 @@ func TestMends(t *testing.T) {
 			want:     []string{"DELETE a extra"},
 			wantCode: 428, wantRefused: []fence.Reason{fence.ReasonRequired},
 		},
+		"an apply whose annotations another manager has: sealed, so that it says what is stored": {
+			method: "PATCH", uri: configMap, kind: applyType, body: `{}`, byIdentity: true,
+			answers:  []answer{contested},
+			want:     []string{"PATCH a token", "PATCH a token", "PATCH a token"},
+			wantCode: 200,
+		},
+		"the same without an identity that proves: as an extra": {
+			method: "PATCH", uri: configMap, kind: applyType, body: `{}`,
+			answers:  []answer{contested},
+			want:     []string{"PATCH a token+nonce", "PATCH a extra"},
+			wantCode: 200,
+		},
+		"the same in a dry run, which must not seal: as an extra": {
+			method: "PATCH", uri: configMap + "?dryRun=All", kind: applyType, body: `{}`, byIdentity: true,
+			answers:  []answer{contested},
+			want:     []string{"PATCH a?dryRun=All token", "PATCH a?dryRun=All extra"},
+			wantCode: 200,
+		},
+		"an apply that conflicts in more than our annotations": {
+			method: "PATCH", uri: configMap, kind: applyType, body: `{}`, byIdentity: true,
+			answers:  []answer{conflictIn(".metadata.annotations.fencedlease.io/token", ".data.balance")},
+			want:     []string{"PATCH a token"},
+			wantCode: 409,
+		},
 		"a term that ends in between": {
 			method: "PUT", uri: configMap, kind: jsonType, body: `{}`, byIdentity: true,
 			answers:  []answer{unseen, stale},
@@ -131,8 +158,59 @@ func TestMends(t *testing.T) {
 			if diff := cmp.Diff(tc.wantRefused, src.refused); diff != "" {
 				t.Errorf("told of (-want,+got):\n%s", diff)
 			}
-			if src.asked != 1 || src.notByIdentity != tc.wantNotByIdentity {
-				t.Errorf("asked %d times; %d times not by identity, want %d", src.asked, src.notByIdentity, tc.wantNotByIdentity)
+			if src.notByIdentity != tc.wantNotByIdentity {
+				t.Errorf("%d times not by identity, want %d", src.notByIdentity, tc.wantNotByIdentity)
+			}
+		})
+	}
+}
+
+// contested is the answer to an apply whose annotations another manager has.
+var contested = conflictIn(".metadata.annotations.fencedlease.io/token", ".metadata.annotations.fencedlease.io/write")
+
+func conflictIn(fields ...string) answer {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: 409, Reason: metav1.StatusReasonConflict, Details: &metav1.StatusDetails{}}
+	for _, field := range fields {
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: field})
+	}
+	body, err := json.Marshal(status)
+	if err != nil {
+		panic(err)
+	}
+	return answer{code: 409, body: string(body)}
+}
+
+// A write that was refused because its own term's token was raised is sent once
+// more, with the new token; not if the term is over.
+func TestRaisedToken(t *testing.T) {
+	late := refusal(412, fence.ReasonStale, 7, 8)
+	later := refusal(412, fence.ReasonStale, 8, 9)
+	cases := map[string]struct {
+		answers    []answer
+		then       fence.Token // the token of the term after each refusal, above the one before
+		err        error       // or its end
+		wantTokens []string
+		wantCode   int
+	}{
+		"raised":                   {answers: []answer{late}, then: 1, wantTokens: []string{"7", "8"}, wantCode: 200},
+		"raised again: no more":    {answers: []answer{late, later}, then: 1, wantTokens: []string{"7", "8"}, wantCode: 412},
+		"not raised":               {answers: []answer{late}, wantTokens: []string{"7"}, wantCode: 412},
+		"over":                     {answers: []answer{late}, err: errors.New("over"), wantTokens: []string{"7"}, wantCode: 412},
+		"about nothing of that":    {answers: []answer{refusal(422, fence.ReasonNotFound, 7, 8)}, then: 1, wantTokens: []string{"7"}, wantCode: 422},
+		"about a token of its own": {answers: []answer{refusal(412, fence.ReasonStale, 7, 7)}, then: 1, wantTokens: []string{"7"}, wantCode: 412},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			api := &server{t: t, answers: tc.answers}
+			src := &source{claim: claim.Claim{Token: 7, ByIdentity: true}, raise: tc.then, end: tc.err}
+			req, _ := newRequest(t, "PUT", configMap, jsonType, `{}`)
+			code, _ := roundTrip(t, claim.NewTransport(api, src, anna), req)
+			var tokens []string
+			for _, request := range api.sent {
+				tokens = append(tokens, annotationsOf(t, request.Body)["fencedlease.io/token"])
+			}
+			if diff := cmp.Diff(tc.wantTokens, tokens); diff != "" || code != tc.wantCode {
+				t.Errorf("code %d, want %d; tokens (-want,+got):\n%s", code, tc.wantCode, diff)
 			}
 		})
 	}

@@ -18,9 +18,9 @@ import (
 // the seal's precondition; the write then expects the one that the seal made. It
 // returns the response to a seal that failed, nil after one that did not.
 func (w *write) seal() (*http.Response, error) {
-	w.sealable, w.sealFirst = false, false
+	w.sealable, w.sealFirst, w.sealed = false, false, true
 	expected := ""
-	if w.doc != nil {
+	if w.doc != nil && w.way != stamped { // a stamped write says itself what it expects
 		expected = w.doc.resourceVersion()
 	}
 	req, err := w.sealRequest(expected)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fencedlease/fencedlease/fence"
+	"github.com/fencedlease/fencedlease/internal/refusal"
 )
 
 // Wrap is a copy of config whose writes carry the claim that source says. Its
@@ -45,45 +46,83 @@ var _ utilnet.RoundTripperWrapper = &claiming{}
 // WrappedRoundTripper lets client-go reach the connections below.
 func (c *claiming) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// maxMends is how often a write whose claim was not proven is sent again.
-const maxMends = 2
-
-// RoundTrip sends a request with its claim. A write that was refused for want of
-// one, in a term that is alive, is sent again in another way: what was refused is
-// never committed.
+// RoundTrip sends a request with its claim, and ends it with the claim.
 func (c *claiming) RoundTrip(req *http.Request) (*http.Response, error) {
 	target, ok := parseTarget(req.URL.Path)
 	if isRead(req.Method) || !ok || !target.guardable() {
 		return c.next.RoundTrip(req)
 	}
-	ctx := req.Context()
-	claim, err := c.source.Claim(ctx)
+	claim, err := c.source.Claim(req.Context())
 	if err != nil {
 		discard(req.Body)
 		return nil, err
 	}
-	if !target.reached() { // asked for all the same, so that the end of a term stops it
-		return c.next.RoundTrip(req)
-	}
+	return within(req, claim.Over, func(req *http.Request) (*http.Response, error) {
+		if !target.reached() { // its claim was asked for, so that the end of a term stops it
+			return c.next.RoundTrip(req)
+		}
+		return c.carry(req, target, claim)
+	})
+}
 
-	w, err := newWrite(c, req, target, claim)
+// carry sends a write with its claim. If the fence refuses it because the term's own
+// token was raised meanwhile, it is sent once more with the new one: the term is the
+// same, nobody else has led since, and what was refused was not committed.
+func (c *claiming) carry(req *http.Request, target target, claim Claim) (*http.Response, error) {
+	body, err := readBody(req)
 	if err != nil {
 		return nil, err
 	}
-	for mends := 0; ; mends++ {
-		resp, err := w.send()
+	for again := false; ; again = true {
+		w, err := newWrite(c, req, target, claim, body)
 		if err != nil {
 			return nil, err
 		}
-		refused, ok := refusalIn(resp)
-		if !ok {
+		resp, refused, err := w.sendMended()
+		if err != nil || refused == nil {
+			return resp, err
+		}
+		c.source.Refused(req.Context(), claim, *refused)
+		if again || !aboutClaim(*refused) || refused.Facts.Current <= claim.Token {
 			return resp, nil
 		}
-		if mends == maxMends || !unproven(refused, claim) || !w.mend() {
-			c.source.Refused(ctx, claim, refused)
-			return resp, nil
+		raised, err := c.source.Claim(req.Context())
+		if err != nil || raised.Token <= claim.Token {
+			return resp, nil // the caller gets the refusal that ended the term
 		}
 		discard(resp.Body)
+		claim = raised
+	}
+}
+
+// maxMends is how often a write whose claim was not seen is sent again.
+const maxMends = 2
+
+// sendMended sends a write and, where it did not come through for the way in which
+// it carried its claim, sends it again in another way: what was refused is never
+// committed. It returns the fence's refusal beside the response that has it.
+func (w *write) sendMended() (*http.Response, *fence.Refusal, error) {
+	for mends := 0; ; mends++ {
+		resp, err := w.send()
+		if err != nil {
+			return nil, nil, err
+		}
+		status := statusIn(resp)
+		if status == nil {
+			return resp, nil, nil
+		}
+		refused, isRefusal := refusal.Of(status)
+		switch {
+		case mends == maxMends:
+		case isRefusal && unproven(refused, w.claim) && w.mend(),
+			isContested(status) && w.mendContested():
+			discard(resp.Body)
+			continue
+		}
+		if !isRefusal {
+			return resp, nil, nil
+		}
+		return resp, &refused, nil
 	}
 }
 
@@ -92,6 +131,11 @@ func (c *claiming) RoundTrip(req *http.Request) (*http.Response, error) {
 // would leave an older mark and the writer does not hold the token by identity
 // (row G7). A 412 for a claim that it saw is never such a refusal.
 func unproven(refused fence.Refusal, claim Claim) bool {
-	return (refused.Reason == fence.ReasonRequired || refused.Reason == fence.ReasonStale) &&
-		refused.Facts.Presented == fence.None && refused.Facts.Current == claim.Token
+	return aboutClaim(refused) && refused.Facts.Presented == fence.None && refused.Facts.Current == claim.Token
+}
+
+// aboutClaim says whether a refusal is about the claim of a write, and not about
+// the object or the fence.
+func aboutClaim(refused fence.Refusal) bool {
+	return refused.Reason == fence.ReasonRequired || refused.Reason == fence.ReasonStale
 }

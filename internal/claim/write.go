@@ -37,19 +37,22 @@ type write struct {
 	salt       string // of the nonce
 	sealable   bool   // a seal would make the object carry the token
 	sealFirst  bool
+	sealed     bool
 }
 
-// newWrite decides how a write carries its claim. It reads and closes the body.
-func newWrite(c *claiming, req *http.Request, t target, claim Claim) (*write, error) {
-	body, err := readBody(req)
-	if err != nil {
-		return nil, err
-	}
+// newWrite decides how a write carries its claim.
+func newWrite(c *claiming, req *http.Request, t target, claim Claim, body []byte) (*write, error) {
 	w := &write{
 		claiming: c, req: req, media: mediaType(req.Header), body: body, claim: claim,
 		status: t.subresource == subresourceStatus, byIdentity: claim.ByIdentity,
 	}
+	if req.Method == http.MethodDelete {
+		// Some clients would rather have the answer in a form that cannot be read here.
+		w.req = req.Clone(req.Context())
+		w.req.Header.Set("Accept", "application/json")
+	}
 	if isObject(req.Method, w.media) {
+		var err error
 		// What is sent to /status as it is, the API server itself may refuse.
 		if w.doc, err = parseDocument(body); err != nil && !w.status {
 			return nil, fmt.Errorf("claim: fencing token %s cannot be put into the body of %s %s: %w", claim.Token, req.Method, req.URL.Path, err)
@@ -66,7 +69,7 @@ func newWrite(c *claiming, req *http.Request, t target, claim Claim) (*write, er
 
 	w.sealable = w.status && req.Method != http.MethodDelete || w.media == string(types.JSONPatchType)
 	// A dry run must not seal, so the object may not carry the token.
-	if dryRun := req.URL.Query().Has("dryRun"); !claim.ByIdentity || dryRun && w.sealable {
+	if !claim.ByIdentity || w.dryRun() && w.sealable {
 		w.way = asExtra
 		return w, nil
 	}
@@ -121,6 +124,24 @@ func (w *write) mend() bool {
 	}
 	return true
 }
+
+// mendContested chooses another way for an apply that would have to take our
+// annotations over from another field manager, and says whether there is one. With
+// force it would not be asked.
+func (w *write) mendContested() bool {
+	switch {
+	case w.way != stamped || w.media != string(types.ApplyYAMLPatchType):
+		return false
+	case w.byIdentity && !w.sealed && !w.dryRun():
+		// After a seal the apply says what is stored, which is no conflict.
+		w.sealFirst = true
+	default:
+		w.way = asExtra
+	}
+	return true
+}
+
+func (w *write) dryRun() bool { return w.req.URL.Query().Has("dryRun") }
 
 // stamp is the body with the claim.
 func (w *write) stamp() ([]byte, error) {

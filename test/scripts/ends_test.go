@@ -133,7 +133,7 @@ func TestOursGone(t *testing.T) {
 		run := start(t)
 		_ = syscall.Kill(run.keeper(), syscall.SIGKILL)
 		within(t, run.waitGone(), time.Second)
-		run.exits(125, "the process that watched over it is gone")
+		run.exits(137, "the process that watched over it is gone")
 	})
 	t.Run("keeper stopped", func(t *testing.T) {
 		run := start(t)

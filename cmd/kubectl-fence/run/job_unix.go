@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,6 +26,9 @@ import (
 // when it is proven, and whether its token has risen. A term that is lost is told
 // at once; this costs no request.
 const lookInterval = 50 * time.Millisecond
+
+// statusKilled is that of a command that ended by SIGKILL.
+const statusKilled = 128 + int(syscall.SIGKILL)
 
 // job is a Job on its way.
 type job struct {
@@ -147,7 +151,8 @@ func (j *job) prepare(ctx context.Context) error {
 // work is the term: it seals, and runs the command.
 func (j *job) work(ctx context.Context, term *leader.Term) error {
 	j.gate.acquired()
-	if err := j.seal(ctx, term); err != nil && ctx.Err() == nil {
+	// The term is asked, not its context, which may end a moment later.
+	if err := j.seal(ctx, term); err != nil && ctx.Err() == nil && term.Err() == nil {
 		return err
 	}
 	if term.Err() != nil {
@@ -248,7 +253,7 @@ func (j *job) over(term *leader.Term, o *keeper.Outcome) result {
 	case o.Expired:
 		return result{StatusLost, "the command was killed: nothing proved the term in time, because this program was stopped, or hung"}
 	case o.KeeperGone:
-		return result{StatusFailed, "the command was killed: the process that watched over it is gone"}
+		return result{statusKilled, "the command was killed: the process that watched over it is gone"}
 	}
 	return result{status: o.Status}
 }
