@@ -54,8 +54,14 @@ func (c claims) Claim(ctx context.Context) (claim.Claim, error) {
 	if err := term.Err(); err != nil {
 		return claim.Claim{}, err
 	}
-	return claim.Claim{Token: term.Token(), ByIdentity: term.byIdentity.Load(), Over: term.over}, nil
+	return claim.Claim{Token: term.Token(), ByIdentity: term.byIdentity.Load(), Term: ending{term}}, nil
 }
+
+// ending is the end of a term, for the writes that it cuts off.
+type ending struct{ *Term }
+
+// AfterFunc calls f when the term is over.
+func (e ending) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(e.over, f) }
 
 // Refused looks at a refusal of a term's write.
 func (c claims) Refused(ctx context.Context, _ claim.Claim, refused fence.Refusal) {

@@ -32,9 +32,19 @@ type Claim struct {
 	// is needed.
 	ByIdentity bool
 
-	// Over is done when the claim is good for nothing any more, with the reason as its
-	// cause: a write that is on its way is cut off then. Nil if that is never known.
-	Over context.Context
+	// Term is what the claim is good for: a write that is on its way when it is over is
+	// cut off. Nil if that is never known.
+	Term Term
+}
+
+// Term is something that comes to an end.
+type Term interface {
+	// AfterFunc calls f, in a goroutine of its own, when the term is over. Stop gives
+	// up on that.
+	AfterFunc(f func()) (stop func() bool)
+
+	// Err is why it is over, nil before.
+	Err() error
 }
 
 // Source says what writes present, and is told what came back. It is called from

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"context"
 	"net/http"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -57,7 +58,7 @@ func (c *claiming) RoundTrip(req *http.Request) (*http.Response, error) {
 		discard(req.Body)
 		return nil, err
 	}
-	return within(req, claim.Over, func(req *http.Request) (*http.Response, error) {
+	return within(req, claim.Term, func(req *http.Request) (*http.Response, error) {
 		if !target.reached() { // its claim was asked for, so that the end of a term stops it
 			return c.next.RoundTrip(req)
 		}
@@ -83,16 +84,26 @@ func (c *claiming) carry(req *http.Request, target target, claim Claim) (*http.R
 			return resp, err
 		}
 		c.source.Refused(req.Context(), claim, *refused)
-		if again || !aboutClaim(*refused) || refused.Facts.Current <= claim.Token {
-			return resp, nil
+		raised := claim
+		if !again && aboutClaim(*refused) && refused.Facts.Current > claim.Token {
+			raised = c.claimAgain(req.Context(), claim)
 		}
-		raised, err := c.source.Claim(req.Context())
-		if err != nil || raised.Token <= claim.Token {
-			return resp, nil // the caller gets the refusal that ended the term
+		if raised.Token == claim.Token {
+			return resp, nil
 		}
 		discard(resp.Body)
 		claim = raised
 	}
+}
+
+// claimAgain is the claim after a refusal: the same, if the term is over, so that
+// the caller gets the refusal that ended it.
+func (c *claiming) claimAgain(ctx context.Context, before Claim) Claim {
+	after, err := c.source.Claim(ctx)
+	if err != nil || after.Token < before.Token {
+		return before
+	}
+	return after
 }
 
 // maxMends is how often a write whose claim was not seen is sent again.

@@ -9,12 +9,12 @@ import (
 
 // within sends a request that is cut off, wherever it is, when its claim is over;
 // the error then has the reason. The body of the response is cut off as well.
-func within(req *http.Request, over context.Context, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	if over == nil {
+func within(req *http.Request, term Term, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	if term == nil {
 		return send(req)
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := context.AfterFunc(over, func() { cancel(context.Cause(over)) })
+	stop := term.AfterFunc(func() { cancel(term.Err()) })
 	done := func() {
 		stop()
 		cancel(context.Canceled)
@@ -22,8 +22,8 @@ func within(req *http.Request, over context.Context, send func(*http.Request) (*
 	resp, err := send(req.WithContext(ctx))
 	if err != nil {
 		done()
-		if over.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(over), err)
+		if lost := term.Err(); lost != nil {
+			err = fmt.Errorf("%w: %w", lost, err)
 		}
 		return nil, err
 	}
