@@ -102,7 +102,7 @@ func TestOursGone(t *testing.T) {
 	t.Run("run killed", func(t *testing.T) {
 		run := start(t)
 		run.signal(syscall.SIGKILL)
-		within(t, run.waitGone(), time.Second)
+		within(t, run.waitGone(), renewDeadline-time.Second)
 		<-run.done
 		for run.keeper() != 0 {
 			time.Sleep(10 * time.Millisecond)
@@ -132,7 +132,7 @@ func TestOursGone(t *testing.T) {
 	t.Run("keeper killed", func(t *testing.T) {
 		run := start(t)
 		_ = syscall.Kill(run.keeper(), syscall.SIGKILL)
-		within(t, run.waitGone(), time.Second)
+		within(t, run.waitGone(), renewDeadline-time.Second)
 		run.exits(137, "the process that watched over it is gone")
 	})
 	t.Run("keeper stopped", func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestOursGone(t *testing.T) {
 		keeper := run.keeper()
 		run.signal(syscall.SIGSTOP)
 		_ = syscall.Kill(keeper, syscall.SIGKILL)
-		within(t, run.waitGone(), time.Second)
+		within(t, run.waitGone(), renewDeadline-time.Second)
 		run.signal(syscall.SIGKILL)
 	})
 }
