@@ -75,10 +75,11 @@ integration: gcc node iproute control-plane bin/tools/helm bin/manager-race bin/
 build: bin/manager bin/kubectl-fence ## Build the manager and the kubectl plugin into bin
 
 .PHONY: generate
-generate: bin/tools/controller-gen bin/tools/helm-docs ## Generate deepcopy code and the CRD from the API types, and the chart's share of config/
+generate: bin/tools/controller-gen bin/tools/helm-docs ## Generate deepcopy code and the CRD from the API types, and the chart's share of config/, and the page of metrics
 	bin/tools/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	go run ./hack/chart
+	go run ./hack/metrics
 	bin/tools/helm-docs --chart-search-root=charts --sort-values-order=file --log-level=warning
 
 .PHONY: control-plane

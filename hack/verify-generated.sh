@@ -15,6 +15,7 @@ generated() {
     find ./config/crd/bases -type f -name '*.yaml'
   fi
   find ./charts -type f -name README.md
+  find ./docs -type f -name metrics.md
 }
 
 # copy_to DIR copies every generated file to the same path under DIR.
