@@ -24,8 +24,11 @@ type ManagerOptions struct {
 	// the cluster's directory.
 	LogPath string
 
-	// ExtraArgs come last, so they override what the harness sets. A second
-	// manager needs a --webhook-port of its own; the API server calls the first.
+	// OwnPort has it listen on a port of its own, at [Manager.WebhookAddress], and
+	// not where the API server calls. A second manager needs it.
+	OwnPort bool
+
+	// ExtraArgs come last, so they override what the harness sets.
 	ExtraArgs []string
 
 	// APIServer is the URL at which it reaches the API server, through a proxy
@@ -47,6 +50,7 @@ type Manager struct {
 	name        string
 	binary      string
 	args        []string
+	webhookPort int
 	metricsPort int
 	healthPort  int
 	inForce     bool
@@ -84,6 +88,12 @@ func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manag
 	if m.LogPath == "" {
 		m.LogPath = c.path(m.name + ".log")
 	}
+	m.webhookPort = c.webhook.port
+	if opts.OwnPort {
+		if m.webhookPort, err = freePort(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if m.metricsPort, err = freePort(ctx); err != nil {
 		return nil, err
 	}
@@ -103,7 +113,7 @@ func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manag
 		"--kubeconfig=" + kubeconfig,
 		"--namespace=" + Namespace,
 		"--webhook-host=" + localhost,
-		fmt.Sprintf("--webhook-port=%d", c.webhook.port),
+		fmt.Sprintf("--webhook-port=%d", m.webhookPort),
 		"--webhook-cert-dir=" + c.webhook.certDir,
 		"--webhook-dns-name=" + webhookService + "." + Namespace + ".svc",
 		"--metrics-bind-address=" + address(m.metricsPort),
@@ -130,11 +140,7 @@ func (m *Manager) start(ctx context.Context) error {
 	if err := m.run(); err != nil {
 		return err
 	}
-	ready := func(ctx context.Context) error {
-		_, err := get(ctx, m.healthPort, "/readyz")
-		return err
-	}
-	err := waitUnless(ctx, m.process.Done(), startTimeout, "the manager", ready)
+	err := waitUnless(ctx, m.process.Done(), startTimeout, "the manager", m.Ready)
 	if err == nil && m.inForce {
 		err = m.cluster.waitForWebhooks(ctx, m.process.Done())
 	}
@@ -143,6 +149,16 @@ func (m *Manager) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Ready is an error unless the manager says that it is ready. It is safe for use by
+// several goroutines.
+func (m *Manager) Ready(ctx context.Context) error {
+	_, err := get(ctx, m.healthPort, "/readyz")
+	return err
+}
+
+// WebhookAddress is where the manager serves its webhooks.
+func (m *Manager) WebhookAddress() string { return address(m.webhookPort) }
 
 // run starts the process, unless the cluster was stopped meanwhile.
 func (m *Manager) run() error {

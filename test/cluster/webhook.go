@@ -80,5 +80,8 @@ func (c *Cluster) WebhookURL(path string) string {
 	return "https://" + address(c.webhook.port) + path
 }
 
+// WebhookAddress is where the API server calls the webhooks.
+func (c *Cluster) WebhookAddress() string { return address(c.webhook.port) }
+
 // WebhookCA is the authority, in PEM, of the certificate that the webhooks have.
 func (c *Cluster) WebhookCA() []byte { return bytes.Clone(c.webhook.bundle) }

@@ -1,0 +1,198 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fencedlease/fencedlease/api/v1alpha1"
+	"github.com/fencedlease/fencedlease/fence"
+	"github.com/fencedlease/fencedlease/test/suite"
+)
+
+// The load: guarded writes at a fixed rate, however long the answers take, and
+// hand-overs of the Leases that they are fenced by.
+const (
+	writesPerSecond    = 50
+	handOversPerSecond = 5
+	objectsPerLease    = 4
+
+	requestLimit = 15 * time.Second // longer than any timeout on the way
+)
+
+// traffic is what was sent, and what came of it.
+type traffic struct {
+	w       *suite.World
+	writer  *suite.Actor
+	leases  []*fencedLease
+	running sync.WaitGroup
+
+	writes, admitted, stale, handOvers atomic.Int64
+
+	mu       sync.Mutex
+	failures []failure
+	slowest  time.Duration
+}
+
+// fencedLease is a Lease that is handed over and over, and what it guards.
+type fencedLease struct {
+	name string
+
+	turn  sync.Mutex   // one hand-over at a time
+	token atomic.Int64 // of the term
+	asked atomic.Int64 // the highest token that an acquisition under way may get
+}
+
+// failure is an answer that the protocol does not call for.
+type failure struct {
+	at  time.Time
+	err error
+}
+
+// send begins the load. It goes on until what is returned is called, which waits for
+// the last answer.
+func send(w *suite.World) (*traffic, func()) {
+	w.T.Helper()
+	// What is refused for the moment is a failure, not to be tried again unseen.
+	l := &traffic{w: w, writer: w.Pod("writer").Impatient()}
+	for i := range handOversPerSecond {
+		lease := &fencedLease{name: fmt.Sprintf("payments-%d", i)}
+		w.FencedLease(lease.name)
+		lease.asked.Store(1)
+		lease.token.Store(int64(l.writer.Acquire(lease.name, "holder-1")))
+		for n := range objectsPerLease {
+			w.Guarded(lease.object(n), lease.name, fence.Token(lease.token.Load()))
+		}
+		l.leases = append(l.leases, lease)
+	}
+	ctx, cancel := context.WithCancel(w.Ctx)
+	l.every(ctx, time.Second/writesPerSecond, l.write)
+	l.every(ctx, time.Second/handOversPerSecond, l.handOver)
+	return l, func() {
+		cancel()
+		l.running.Wait()
+	}
+}
+
+func (f *fencedLease) object(n int) string { return fmt.Sprintf("%s-account-%d", f.name, n) }
+
+// every starts one call after another, without waiting for any.
+func (l *traffic) every(ctx context.Context, period time.Duration, do func(n int)) {
+	l.running.Go(func() {
+		ticker := time.NewTicker(period)
+		defer ticker.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				l.running.Go(func() { do(n) })
+			}
+		}
+	})
+}
+
+// write presents the token of the term on one of the objects.
+func (l *traffic) write(n int) {
+	lease := l.leases[n%len(l.leases)]
+	token := lease.token.Load()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.w.Namespace, Name: lease.object(n / len(l.leases) % objectsPerLease)}}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d",%q:"%d/%d"}},"data":{"balance":"%d"}}`,
+		v1alpha1.AnnotationToken, token, v1alpha1.AnnotationWrite, token, n, n)
+	l.writes.Add(1)
+	err := l.timed(func(ctx context.Context) error {
+		return l.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))
+	})
+	switch {
+	case err == nil:
+		l.admitted.Add(1)
+	case isStale(err) && lease.asked.Load() > token: // as it should be: the next term began
+		l.stale.Add(1)
+	default:
+		l.fail(fmt.Errorf("a write with token %d: %w", token, err))
+	}
+}
+
+// handOver begins the next term of a Lease.
+func (l *traffic) handOver(n int) {
+	lease := l.leases[n%len(l.leases)]
+	lease.turn.Lock()
+	defer lease.turn.Unlock()
+	next := lease.asked.Add(1)
+	patch := fmt.Sprintf(`{"spec":{"holderIdentity":"holder-%d","acquireTime":%q}}`, next, time.Now().UTC().Format(metav1.RFC3339Micro))
+	updated := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.w.Namespace, Name: lease.name}}
+	l.handOvers.Add(1)
+	err := l.timed(func(ctx context.Context) error {
+		return l.writer.Patch(ctx, updated, client.RawPatch(types.MergePatchType, []byte(patch)))
+	})
+	if err != nil {
+		l.fail(fmt.Errorf("hand-over %d: %w", next, err))
+		return
+	}
+	got := int64(suite.Keys(updated).CurrentToken())
+	if got <= lease.token.Load() {
+		l.fail(fmt.Errorf("a hand-over got token %d after %d", got, lease.token.Load()))
+	}
+	lease.asked.Store(got)
+	lease.token.Store(got)
+}
+
+func (l *traffic) timed(do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.w.Ctx), requestLimit)
+	defer cancel()
+	begin := time.Now()
+	err := do(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slowest = max(l.slowest, time.Since(begin))
+	return err
+}
+
+func (l *traffic) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = append(l.failures, failure{at: time.Now(), err: err})
+}
+
+// failed are the failures so far.
+func (l *traffic) failed() []failure {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.failures)
+}
+
+// String says the counts, and of the failures the kinds.
+func (l *traffic) String() string {
+	failures := l.failed()
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d guarded writes (%d admitted, %d stale as they should be) and %d hand-overs: %d failed; the slowest answer took %s",
+		l.writes.Load(), l.admitted.Load(), l.stale.Load(), l.handOvers.Load(), len(failures), l.slowest.Round(time.Millisecond))
+	for i, f := range failures {
+		if i == 5 {
+			fmt.Fprintf(&text, "\n… and %d more", len(failures)-i)
+			break
+		}
+		fmt.Fprintf(&text, "\n%s %v", f.at.Format("15:04:05.000"), f.err)
+	}
+	return text.String()
+}
+
+// isStale says that the fence refused a write because its token is not current.
+func isStale(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusPreconditionFailed &&
+		status.Status().Reason == metav1.StatusReason(fence.ReasonStale)
+}
