@@ -35,7 +35,8 @@ type readiness struct {
 	// configurations has the webhook configurations from a watch. So a probe reads
 	// nothing, and while the API server cannot be reached, what was last known
 	// stands: a replica that works does not become unready for that. One that has
-	// just started knows nothing yet, and is not ready until it does.
+	// just started knows nothing yet, and is not ready until it does. Nil where the
+	// right to watch them is missing: then only the certificate's own end counts.
 	configurations client.Reader
 
 	// ownAuthority says that the manager makes the certificate and registers its
@@ -63,6 +64,13 @@ func (r *readiness) check(ctx context.Context) error {
 	return r.last
 }
 
+// watch sets where the webhook configurations come from.
+func (r *readiness) watch(from client.Reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.configurations = from
+}
+
 func (r *readiness) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readinessTimeout)
 	defer cancel()
@@ -70,7 +78,7 @@ func (r *readiness) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the webhook configurations are not known yet: %w", err)
 	}
-	if len(callers) == 0 { // they are not installed: nobody calls, and nobody is refused
+	if len(callers) == 0 { // nobody calls, as far as is known
 		callers = []caller{{}}
 	}
 	for _, c := range callers {
@@ -89,8 +97,11 @@ type caller struct {
 }
 
 // callersOf lists the ways in which the two webhook configurations have the API
-// server call; none, if there are no configurations.
+// server call; none, if there are no configurations or they cannot be watched.
 func callersOf(ctx context.Context, from client.Reader) ([]caller, error) {
+	if from == nil {
+		return nil, nil
+	}
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	for _, configuration := range []client.Object{mutating, validating} {
 		if err := from.Get(ctx, types.NamespacedName{Name: configurations}, configuration); err != nil && !apierrors.IsNotFound(err) {

@@ -187,6 +187,17 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// Without the right to watch the configurations, the certificate's own end counts.
+func TestReadinessWithoutConfigurations(t *testing.T) {
+	ours := newAuthority(t)
+	for days, ready := range map[int]bool{30: true, -1: false} {
+		r := &readiness{address: ours.listen(days), ownAuthority: true, now: func() time.Time { return today }}
+		if err := r.check(t.Context()); (err == nil) != ready {
+			t.Errorf("a certificate for %d days: %v", days, err)
+		}
+	}
+}
+
 // A probe is no load: an answer stands for a while, and not for longer.
 func TestReadinessLooksSeldom(t *testing.T) {
 	now, knows := today, &known{err: errors.New("no watch")}

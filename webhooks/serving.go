@@ -13,6 +13,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,7 +63,7 @@ var _ manager.LeaderElectionRunnable = (*Server)(nil)
 // ask the API server each time.
 func NewServer(mgr manager.Manager, live client.Client, options Options) *Server {
 	return &Server{mgr: mgr, live: live, options: options, readiness: &readiness{
-		address: options.Address, configurations: mgr.GetCache(), ownAuthority: options.OwnAuthority, now: time.Now,
+		address: options.Address, ownAuthority: options.OwnAuthority, now: time.Now,
 	}}
 }
 
@@ -79,17 +80,40 @@ func (s *Server) Start(ctx context.Context) error {
 			return fmt.Errorf("the watch of %T did not start: %w", kind, err)
 		}
 	}
-	// These are for readiness alone: nothing waits for them here.
-	for _, kind := range []client.Object{
-		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
-	} {
-		if _, err := s.mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("the watch of %T did not start: %w", kind, err)
-		}
+	if err := s.watchConfigurations(ctx); err != nil {
+		return err
 	}
 	register(s.mgr, s.live, s.options.Operator, s.options.Draining)
 	s.started.Store(true)
 	return nil
+}
+
+// watchConfigurations is for readiness alone: nothing waits for these watches here.
+// Where the right to them is missing, readiness does without. Webhooks that answer
+// are worth more than a check of them.
+func (s *Server) watchConfigurations(ctx context.Context) error {
+	for kind, list := range map[client.Object]client.ObjectList{
+		&admissionregistrationv1.MutatingWebhookConfiguration{}:   &admissionregistrationv1.MutatingWebhookConfigurationList{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}: &admissionregistrationv1.ValidatingWebhookConfigurationList{},
+	} {
+		if err := s.list(ctx, list); apierrors.IsForbidden(err) {
+			ctrl.Log.Info("readiness does not compare the certificate with the webhook configurations: the rights to list and watch them are missing",
+				"reason", err.Error())
+			return nil
+		}
+		if _, err := s.mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("the watch of %T did not start: %w", kind, err)
+		}
+	}
+	s.readiness.watch(s.mgr.GetCache())
+	return nil
+}
+
+// list asks the API server for our configuration of a kind, for the right's sake.
+func (s *Server) list(ctx context.Context, list client.ObjectList) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return s.live.List(ctx, list, client.MatchingFields{"metadata.name": configurations})
 }
 
 // awaitCertificate returns false if the context ended first.
