@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -111,24 +113,11 @@ func TestDrainingAnswersCallsUnderWay(t *testing.T) {
 				}
 				return admission.Allowed("")
 			})))
-			protocols := new(http.Protocols)
-			protocols.SetHTTP1(!http2)
-			protocols.SetHTTP2(http2)
-			client := &http.Client{Transport: &http.Transport{
-				TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}, Protocols: protocols,
-			}}
-			defer client.CloseIdleConnections()
-
+			client := clientOf(t, roots, http2)
 			answered := make(chan *http.Response, 1)
 			go func() {
 				defer close(answered)
-				const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1"}}`
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"?timeout=5s", strings.NewReader(review))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				request.Header.Set("Content-Type", "application/json")
+				request := review(t.Context(), t, url)
 				response, err := client.Do(request)
 				if err != nil {
 					t.Errorf("the call failed: %v", err)
@@ -153,6 +142,63 @@ func TestDrainingAnswersCallsUnderWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While draining, each answer ends its connection, so that the next call may go
+// elsewhere; before, connections stay.
+func TestDrainingMovesConnections(t *testing.T) {
+	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			draining := NewDraining(time.Hour)
+			url, roots := serve(t.Context(), t, calls("guard", draining, handlerFunc(func(context.Context) admission.Response {
+				return admission.Allowed("")
+			})))
+			client := clientOf(t, roots, http2)
+			for i, reused := range []bool{false, true, true, false, false} {
+				if i == 2 { // this call still goes where the others went
+					draining.begun.Store(true)
+				}
+				var got httptrace.GotConnInfo
+				trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { got = info }}
+				response, err := client.Do(review(httptrace.WithClientTrace(t.Context(), trace), t, url))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+				if got.Reused != reused {
+					t.Errorf("call %d: its connection was reused: %t, want %t", i, got.Reused, reused)
+				}
+				time.Sleep(20 * time.Millisecond) // GOAWAY follows the answer
+			}
+		})
+	}
+}
+
+// clientOf is a client that trusts the authorities and speaks one protocol.
+func clientOf(t *testing.T, roots *x509.CertPool, http2 bool) *http.Client {
+	t.Helper()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!http2)
+	protocols.SetHTTP2(http2)
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}, Protocols: protocols,
+	}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// review is a call as the API server makes it.
+func review(ctx context.Context, t *testing.T, url string) *http.Request {
+	t.Helper()
+	const body = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1"}}`
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"?timeout=5s", strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return request
 }
 
 // serve has the webhook server of controller-runtime serve a handler until a context

@@ -5,12 +5,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,6 +84,36 @@ func TestReadyWhileTheAPIServerTrustsTheCertificate(t *testing.T) {
 	expiry := families["fencedlease_webhook_certificate_expiry_timestamp_seconds"].GetMetric()[0].GetGauge().GetValue()
 	if expiry != float64(served[0].NotAfter.Unix()) {
 		t.Errorf("the metric says that the certificate ends at %f, and it ends at %s", expiry, served[0].NotAfter)
+	}
+}
+
+// Where the manager may not see the configurations, it is ready without, and says so
+// once: a check is not worth the webhooks.
+func TestReadyWithoutTheRightToWatchConfigurations(t *testing.T) {
+	w := suite.New(t)
+	w.Must(suite.Cluster.Install(w.Ctx, withoutRule("admissionregistration.k8s.io")))
+	manager := runManager(w, cluster.ManagerOptions{}, func() { w.Must(suite.Cluster.Install(w.Ctx)) })
+	if got := strings.Count(manager.Log(), "the rights to list and watch them are missing"); got != 1 {
+		t.Errorf("it is said %d times in the log:\n%s", got, manager.Log())
+	}
+	if got := strings.Count(manager.Log(), "forbidden"); got != 1 {
+		t.Errorf("%d requests were forbidden, want 1", got)
+	}
+}
+
+// withoutRule takes the rules about an API group off the manager's role.
+func withoutRule(group string) cluster.Patch {
+	return func(object *unstructured.Unstructured) bool {
+		if object.GetKind() != "ClusterRole" || object.GetName() != "fencedlease" {
+			return true
+		}
+		rules, _, _ := unstructured.NestedSlice(object.Object, "rules")
+		object.Object["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
+			fields, _ := rule.(map[string]any)
+			groups, _, _ := unstructured.NestedStringSlice(fields, "apiGroups")
+			return slices.Contains(groups, group)
+		})
+		return true
 	}
 }
 
