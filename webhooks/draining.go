@@ -18,6 +18,10 @@ var errDraining = errors.New("draining: this replica is about to end")
 // here learns of the end later than we do, so between the signal and the end there
 // is a delay: the replica is not ready any more, but answers as before, and asks
 // with each answer for a new connection, which then leads to another replica.
+//
+// A connection that carried nothing during the delay is closed at the end. A client
+// that takes it up in that very moment loses its request: HTTP/1.1 has no way to
+// avoid that, and clients take up the connections that they used last.
 type Draining struct {
 	delay time.Duration
 	begun atomic.Bool
