@@ -54,6 +54,9 @@ func startManager(w *suite.World, name string) *manager {
 		fmt.Sprintf("--webhook-port=%d", webhookPort),
 		"--webhook-cert-dir="+certs,
 		"--metrics-bind-address=0",
+		// Nobody is led here once it ends; and after an uninstall it would lose its
+		// election while it waits.
+		"--shutdown-delay=0s",
 		fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", healthPort),
 	)
 	var err error
