@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/fencedlease/fencedlease/test/cluster/process"
@@ -194,10 +193,10 @@ func (m *Manager) Kill() error { return m.process.Kill() }
 
 // Pause stops the manager in its tracks, with SIGSTOP: its connections stay
 // open, and nothing answers.
-func (m *Manager) Pause() error { return m.process.Signal(syscall.SIGSTOP) }
+func (m *Manager) Pause() error { return m.process.Pause() }
 
 // Resume lets a paused manager run on.
-func (m *Manager) Resume() error { return m.process.Signal(syscall.SIGCONT) }
+func (m *Manager) Resume() error { return m.process.Resume() }
 
 // Restart stops the manager, if it runs, and starts it anew with the same
 // arguments and ports. It returns when StartManager would.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -110,8 +109,8 @@ func (s *stage) start(ctx context.Context, act, name, balance string, writes int
 // stop ends a worker, which releases the Lease if it holds it.
 func (a *actor) stop() error { return a.process.Stop(10 * time.Second) }
 
-func (a *actor) pause() error  { return a.process.Signal(syscall.SIGSTOP) }
-func (a *actor) resume() error { return a.process.Signal(syscall.SIGCONT) }
+func (a *actor) pause() error  { return a.process.Pause() }
+func (a *actor) resume() error { return a.process.Resume() }
 
 // said are the lines of one kind that a worker wrote, after the first skip lines.
 func (a *actor) said(what string, skip int) ([]string, error) {

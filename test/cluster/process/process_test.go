@@ -201,3 +201,37 @@ func TestReaper(t *testing.T) {
 		}
 	})
 }
+
+// A paused process is stopped when Pause returns, and runs on when it is told to.
+func TestPause(t *testing.T) {
+	p := start(t, t.TempDir())
+	stopped := func() bool {
+		t.Helper()
+		all, err := allStopped(p.cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if stopped() {
+		t.Fatal("it is stopped already")
+	}
+	for range 100 {
+		if err := p.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if !stopped() {
+			t.Fatal("it is paused, and runs")
+		}
+		if err := p.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the process to run on", func() bool { return !stopped() })
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Pause(); err == nil {
+		t.Error("a process that has ended was paused")
+	}
+}
