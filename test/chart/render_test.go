@@ -74,6 +74,7 @@ func TestTemplates(t *testing.T) {
 			},
 			absent: []string{
 				"Certificate/fencedlease-webhook", "NetworkPolicy/fencedlease", "ServiceMonitor/fencedlease", "Service/fencedlease-metrics",
+				"PrometheusRule/fencedlease",
 			},
 		},
 		"one replica has no budget": {
@@ -179,6 +180,21 @@ func TestTemplates(t *testing.T) {
 				{"Service/fencedlease-metrics", "metadata|labels|app.kubernetes.io/component", "metrics"},
 			},
 		},
+		"alerts": {
+			args: []string{
+				"--set=prometheusRule.enabled=true", "--set=prometheusRule.labels.release=prometheus", "--set=webhooks.timeoutSeconds=3",
+				"--set=prometheusRule.additionalLabels.team=storage", "--set=prometheusRule.additionalLabels.severity=page",
+				"--set=prometheusRule.runbookURL=https://runbooks.example.com/",
+			},
+			want: []want{
+				{"PrometheusRule/fencedlease", "metadata|labels|release", "prometheus"},
+				{"PrometheusRule/fencedlease", "spec|groups|0|rules|0|labels", map[string]any{"severity": "critical", "team": "storage"}},
+				{"PrometheusRule/fencedlease", "spec|groups|0|rules|0|annotations|runbook_url", "https://runbooks.example.com/FencedLeaseWebhookDown.md"},
+				{"PrometheusRule/fencedlease", "spec|groups|0|rules|2|expr", `kube_deployment_status_replicas_ready{deployment="fencedlease", namespace="` + namespace + `"} == 0` + "\n"},
+				{"PrometheusRule/fencedlease", "spec|groups|0|rules|4|expr",
+					"histogram_quantile(0.99, sum by (webhook, le) (rate(fencedlease_webhook_duration_seconds_bucket[5m])))\n> 1.5\n"},
+			},
+		},
 		"extras": {
 			args: []string{
 				"--set=extraArgs={--webhook-port=8443}", "--set-json=extraEnv=[{\"name\":\"GODEBUG\",\"value\":\"x=1\"}]",
@@ -260,7 +276,7 @@ func TestRightsWithCertManager(t *testing.T) {
 
 // everything are values with which everything is rendered that there is.
 var everything = []string{
-	"--set=networkPolicy.enabled=true", "--set=serviceMonitor.enabled=true", "--set=certificates.mode=certManager",
+	"--set=networkPolicy.enabled=true", "--set=serviceMonitor.enabled=true", "--set=prometheusRule.enabled=true", "--set=certificates.mode=certManager",
 }
 
 // TestCommonLabelsAndAnnotations: they are on every object, and on what makes Pods.
