@@ -61,7 +61,7 @@ unit: gcc ## Tests that need nothing but Go, with the race detector
 	$(RACE) $(WITH_ASSETS) go test -race $$packages
 
 .PHONY: integration
-integration: gcc node iproute control-plane bin/tools/helm bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
+integration: gcc node iproute control-plane bin/tools/helm bin/tools/promtool bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
 	export $(RACE) $(WITH_ASSETS) \
 		FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" FENCEDLEASE_PLUGIN="$(abspath bin/kubectl-fence-race)"; \
 	packages=$$(go list ./test/... | grep -Ev '/test/(load|leadership)$$'); \
@@ -87,7 +87,7 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 	@hack/build-control-plane.sh
 
 .PHONY: tools
-tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm bin/tools/helm-docs ## Build the pinned tools into bin/tools
+tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm bin/tools/helm-docs bin/tools/promtool ## Build the pinned tools into bin/tools
 
 .PHONY: clean
 clean: ## Stop what `make up` started, and delete everything that was built
@@ -154,3 +154,7 @@ bin/tools/helm: hack/helm/go.mod hack/helm/go.sum
 # It writes the README of the chart.
 bin/tools/helm-docs: hack/helm-docs/go.mod hack/helm-docs/go.sum
 	@hack/build-tool.sh helm-docs helm-docs github.com/norwoodj/helm-docs/cmd/helm-docs
+
+# It tests the alerts of the chart, without the clients of all service discoveries.
+bin/tools/promtool: hack/promtool/go.mod hack/promtool/go.sum
+	@GOFLAGS="$${GOFLAGS:-} -tags=remove_all_sd" hack/build-tool.sh promtool promtool github.com/prometheus/prometheus/cmd/promtool
