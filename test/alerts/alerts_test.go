@@ -17,17 +17,19 @@ import (
 
 // TestPromtool: Prometheus itself takes the rules, and they do what testdata says.
 func TestPromtool(t *testing.T) {
+	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", path(t, rulesFile))
+	promtool(t, "test", "rules", "testdata/rules.yaml")
+}
+
+// promtool finds nothing wrong.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
 	program := path(t, "bin", "tools", "promtool")
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v; `make bin/tools/promtool` builds it", err)
 	}
-	for _, args := range [][]string{
-		{"check", "rules", "--lint=all", "--lint-fatal", path(t, rulesFile)},
-		{"test", "rules", "testdata/rules.yaml"},
-	} {
-		if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
@@ -91,41 +93,75 @@ func TestAlertsAreWhole(t *testing.T) {
 // TestMetricsExist: whatever the alerts ask for is among our own metrics, with
 // those labels, or among those few of others.
 func TestMetricsExist(t *testing.T) {
+	known := knownMetrics(t)
+	for _, rule := range rules(t) {
+		known.check(t, rule.Alert, rule.Expr)
+	}
+}
+
+// metrics are names, each with its labels.
+type metrics map[string][]string
+
+// knownMetrics are our own, and those few of others.
+func knownMetrics(t *testing.T) metrics {
+	t.Helper()
 	known := ourMetrics(t)
 	for name, labels := range othersMetrics {
 		known[name] = labels
 	}
-	for _, rule := range rules(t) {
-		asked := selectors(rule.Expr)
-		if len(asked) == 0 {
-			t.Errorf("%s asks for no metric", rule.Alert)
+	return known
+}
+
+// check that all that an expression asks for is there.
+func (known metrics) check(t *testing.T, who, expr string) {
+	t.Helper()
+	asked := selectors(expr)
+	if len(asked) == 0 {
+		t.Errorf("%s asks for no metric", who)
+	}
+	for _, s := range asked {
+		labels, ok := known[s.metric]
+		if !ok {
+			t.Errorf("%s: there is no metric %s", who, s.metric)
+			continue
 		}
-		for _, s := range asked {
-			labels, ok := known[s.metric]
-			if !ok {
-				t.Errorf("%s: there is no metric %s", rule.Alert, s.metric)
-				continue
-			}
-			for _, label := range s.labels {
-				if !slices.Contains(labels, label) {
-					t.Errorf("%s: %s has no label %s, but %q", rule.Alert, s.metric, label, labels)
-				}
+		for _, label := range s.labels {
+			if !slices.Contains(labels, label) && !slices.Contains(targetLabels, label) {
+				t.Errorf("%s: %s has no label %s, but %q", who, s.metric, label, labels)
 			}
 		}
 	}
 }
 
-// othersMetrics are those that the alerts may ask for beside our own, with their
-// labels.
-var othersMetrics = map[string][]string{
+// targetLabels are those that Prometheus itself gives to whatever it reads.
+var targetLabels = []string{"job", "namespace", "pod"}
+
+// othersMetrics are those that alerts and dashboard may ask for beside our own, with
+// their labels.
+var othersMetrics = metrics{
 	// The API server: k8s.io/apiserver/pkg/admission/metrics.
-	"apiserver_admission_webhook_rejection_count": {"name", "type", "operation", "error_type", "rejection_code"},
-	"apiserver_admission_webhook_request_total":   {"name", "type", "operation", "code", "rejected"},
-	"apiserver_admission_webhook_fail_open_count": {"name", "type"},
-	// controller-runtime: pkg/internal/controller/metrics.
-	"controller_runtime_reconcile_errors_total": {"controller"},
+	"apiserver_admission_match_condition_evaluation_errors_total":   {"name", "kind", "type", "operation"},
+	"apiserver_admission_match_condition_exclusions_total":          {"name", "kind", "type", "operation"},
+	"apiserver_admission_webhook_admission_duration_seconds_bucket": {"name", "type", "operation", "rejected", "le"},
+	"apiserver_admission_webhook_fail_open_count":                   {"name", "type"},
+	"apiserver_admission_webhook_rejection_count":                   {"name", "type", "operation", "error_type", "rejection_code"},
+	"apiserver_admission_webhook_request_total":                     {"name", "type", "operation", "code", "rejected"},
+	// controller-runtime: pkg/internal/controller/metrics, pkg/internal/metrics, pkg/metrics.
+	"controller_runtime_active_workers":                {"controller"},
+	"controller_runtime_reconcile_errors_total":        {"controller"},
+	"controller_runtime_reconcile_time_seconds_bucket": {"controller", "le"},
+	"controller_runtime_reconcile_total":               {"controller", "result"},
+	"leader_election_master_status":                    {"name"},
+	"rest_client_requests_total":                       {"code", "method", "host"},
+	"workqueue_depth":                                  {"name", "controller", "priority"},
+	// client_golang: prometheus/process_collector.go.
+	"process_cpu_seconds_total":     {},
+	"process_resident_memory_bytes": {},
 	// kube-state-metrics: docs/metrics/workload/deployment-metrics.md.
 	"kube_deployment_status_replicas_ready": {"namespace", "deployment"},
+	// Prometheus: documentation of alerting rules, and of jobs and instances.
+	"ALERTS": {"alertname", "alertstate", "severity"},
+	"up":     {},
 }
 
 // selector is a metric in an expression, with the labels that it is selected by.
@@ -181,13 +217,13 @@ func TestSelectors(t *testing.T) {
 
 // ourMetrics are those in docs/metrics.md, which is generated from the code, with
 // their labels.
-func ourMetrics(t *testing.T) map[string][]string {
+func ourMetrics(t *testing.T) metrics {
 	t.Helper()
 	data, err := os.ReadFile(path(t, "docs", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string][]string{}
+	found := metrics{}
 	for _, row := range metricPattern.FindAllStringSubmatch(string(data), -1) {
 		name, kind := row[1], row[2]
 		var labels []string

@@ -19,6 +19,7 @@ const (
 	crd        = "CustomResourceDefinition/fencedleases.fencedlease.io"
 	job        = "Job/fencedlease-check"
 	testPod    = "Pod/fencedlease-check-test"
+	dashboard  = "ConfigMap/fencedlease-dashboard"
 
 	pod       = "spec|template|spec|"
 	container = pod + "containers|0|"
@@ -74,7 +75,7 @@ func TestTemplates(t *testing.T) {
 			},
 			absent: []string{
 				"Certificate/fencedlease-webhook", "NetworkPolicy/fencedlease", "ServiceMonitor/fencedlease", "Service/fencedlease-metrics",
-				"PrometheusRule/fencedlease",
+				"PrometheusRule/fencedlease", dashboard,
 			},
 		},
 		"one replica has no budget": {
@@ -195,6 +196,22 @@ func TestTemplates(t *testing.T) {
 					"histogram_quantile(0.99, sum by (webhook, le) (rate(fencedlease_webhook_duration_seconds_bucket[5m])))\n> 1.5\n"},
 			},
 		},
+		"a dashboard": {
+			args: []string{"--set=dashboard.enabled=true", "--set=dashboard.annotations.grafana_folder=Platform"},
+			want: []want{
+				{dashboard, "metadata|namespace", namespace},
+				{dashboard, "metadata|labels|grafana_dashboard", "1"},
+				{dashboard, "metadata|annotations|grafana_folder", "Platform"},
+			},
+		},
+		"a dashboard that another label selects": {
+			args: []string{"--set=dashboard.enabled=true", "--set=dashboard.labels.grafana_dashboard=null", "--set=dashboard.labels.grafana=main"},
+			want: []want{
+				{dashboard, "metadata|labels|grafana_dashboard", nowhere{}},
+				{dashboard, "metadata|labels|grafana", "main"},
+				{dashboard, "metadata|annotations", nowhere{}},
+			},
+		},
 		"extras": {
 			args: []string{
 				"--set=extraArgs={--webhook-port=8443}", "--set-json=extraEnv=[{\"name\":\"GODEBUG\",\"value\":\"x=1\"}]",
@@ -276,7 +293,8 @@ func TestRightsWithCertManager(t *testing.T) {
 
 // everything are values with which everything is rendered that there is.
 var everything = []string{
-	"--set=networkPolicy.enabled=true", "--set=serviceMonitor.enabled=true", "--set=prometheusRule.enabled=true", "--set=certificates.mode=certManager",
+	"--set=networkPolicy.enabled=true", "--set=serviceMonitor.enabled=true", "--set=prometheusRule.enabled=true", "--set=dashboard.enabled=true",
+	"--set=certificates.mode=certManager",
 }
 
 // TestCommonLabelsAndAnnotations: they are on every object, and on what makes Pods.
