@@ -87,7 +87,7 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 	@hack/build-control-plane.sh
 
 .PHONY: tools
-tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm bin/tools/helm-docs bin/tools/promtool ## Build the pinned tools into bin/tools
+tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm bin/tools/helm-docs bin/tools/promtool bin/tools/prometheus ## Build the pinned tools into bin/tools
 
 .PHONY: clean
 clean: ## Stop what `make up` started, and delete everything that was built
@@ -155,6 +155,7 @@ bin/tools/helm: hack/helm/go.mod hack/helm/go.sum
 bin/tools/helm-docs: hack/helm-docs/go.mod hack/helm-docs/go.sum
 	@hack/build-tool.sh helm-docs helm-docs github.com/norwoodj/helm-docs/cmd/helm-docs
 
-# It tests the alerts of the chart, without the clients of all service discoveries.
-bin/tools/promtool: hack/promtool/go.mod hack/promtool/go.sum
-	@GOFLAGS="$${GOFLAGS:-} -tags=remove_all_sd" hack/build-tool.sh promtool promtool github.com/prometheus/prometheus/cmd/promtool
+# promtool tests the alerts of the chart; prometheus reads metrics of which there are to
+# be pictures. Without the clients of all service discoveries but those of files.
+bin/tools/promtool bin/tools/prometheus: hack/prometheus/go.mod hack/prometheus/go.sum
+	@GOFLAGS="$${GOFLAGS:-} -tags=remove_all_sd" hack/build-tool.sh $(@F) prometheus github.com/prometheus/prometheus/cmd/$(@F)
