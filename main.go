@@ -18,11 +18,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -104,7 +106,8 @@ func run(ctx context.Context, opts options, draining *webhooks.Draining) error {
 	if err != nil {
 		return fmt.Errorf("cannot learn the operator's own user name: %w", err)
 	}
-	mgr, err := newManager(config, opts)
+	certificate := webhooks.NewServingCertificate()
+	mgr, err := newManager(config, opts, certificate)
 	if err != nil {
 		return err
 	}
@@ -129,9 +132,16 @@ func run(ctx context.Context, opts options, draining *webhooks.Draining) error {
 	if err := controller.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
+	if opts.leaderElect {
+		election := types.NamespacedName{Namespace: opts.namespace, Name: name}
+		if err := mgr.Add(controllers.ElectionLease{Client: mgr.GetClient(), Key: election, Operator: operator}); err != nil {
+			return err
+		}
+	}
 	server := webhooks.NewServer(mgr, live, webhooks.Options{
-		Operator:     operator,
+		Operator:     operator.Username,
 		CertDir:      opts.webhookCertDir,
+		Certificate:  certificate,
 		Address:      net.JoinHostPort(opts.webhookHost, strconv.Itoa(opts.webhookPort)),
 		OwnAuthority: opts.certRotation,
 		Draining:     draining,
@@ -147,7 +157,7 @@ func run(ctx context.Context, opts options, draining *webhooks.Draining) error {
 	return mgr.Start(ctx)
 }
 
-func newManager(config *rest.Config, opts options) (manager.Manager, error) {
+func newManager(config *rest.Config, opts options, certificate *webhooks.ServingCertificate) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -161,7 +171,12 @@ func newManager(config *rest.Config, opts options) (manager.Manager, error) {
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			// Only fenced Leases are watched, not the heartbeats of nodes.
 			&coordinationv1.Lease{}: {Label: labels.NewSelector().Add(*fenced)},
-			// Only our own configurations, for readiness.
+			// Only our own Secret.
+			&corev1.Secret{}: {
+				Namespaces: map[string]cache.Config{opts.namespace: {}},
+				Field:      fields.OneTermEqualSelector("metadata.name", webhooks.CertificateSecret(opts.namespace).Name),
+			},
+			// Only our own configurations, for readiness and certificate rotation.
 			&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", name)},
 			&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", name)},
 		}},
@@ -175,26 +190,25 @@ func newManager(config *rest.Config, opts options) (manager.Manager, error) {
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Host:    opts.webhookHost,
 			Port:    opts.webhookPort,
-			CertDir: opts.webhookCertDir,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }},
+			TLSOpts: []func(*tls.Config){certificate.Configure},
 		}),
 	})
 }
 
-// whoAmI is this program's user name as the API server sees it (rule M4).
-func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
+// whoAmI is this program as the API server sees it (rule M4).
+func whoAmI(ctx context.Context, config *rest.Config) (authenticationv1.UserInfo, error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return "", err
+		return authenticationv1.UserInfo{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	review, err := clientset.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return "", err
+		return authenticationv1.UserInfo{}, err
 	}
 	if review.Status.UserInfo.Username == "" {
-		return "", errors.New("the API server's answer names no user")
+		return authenticationv1.UserInfo{}, errors.New("the API server's answer names no user")
 	}
-	return review.Status.UserInfo.Username, nil
+	return review.Status.UserInfo, nil
 }

@@ -11,6 +11,7 @@ const (
 	configurations = "fencedlease" // both webhook configurations
 	certSecret     = "fencedlease-webhook-cert"
 	certService    = "fencedlease-webhook"
+	certFieldOwner = "fencedlease-cert-rotation"
 )
 
 // Rotation is what certificate rotation needs to know.
@@ -24,24 +25,29 @@ type Rotation struct {
 	OneReplica bool
 }
 
+// CertificateSecret is where rotation keeps certificate and authority.
+func CertificateSecret(namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: certSecret}
+}
+
 // AddRotation makes the serving certificate, keeps it in a Secret, replaces it
 // before it ends, and keeps its CA in the webhook configurations.
 func AddRotation(mgr manager.Manager, r Rotation) error {
 	if r.DNSName == "" {
 		r.DNSName = certService + "." + r.Namespace + ".svc"
 	}
+	secret := CertificateSecret(r.Namespace)
+	if err := addAuthority(mgr, secret, r.OneReplica); err != nil {
+		return err
+	}
 	return rotator.AddRotator(mgr, &rotator.CertRotator{
-		SecretKey:             types.NamespacedName{Namespace: r.Namespace, Name: certSecret},
+		SecretKey:             secret,
 		CertDir:               r.CertDir,
 		CAName:                "fencedlease-ca",
 		CAOrganization:        "fencedlease",
 		DNSName:               r.DNSName,
 		IsReady:               make(chan struct{}),
-		FieldOwner:            "fencedlease-cert-rotation",
 		RequireLeaderElection: r.OneReplica,
-		Webhooks: []rotator.WebhookInfo{
-			{Name: configurations, Type: rotator.Mutating},
-			{Name: configurations, Type: rotator.Validating},
-		},
+		// No Webhooks: it would have them trust the new authority only, at once.
 	})
 }

@@ -68,7 +68,7 @@ var (
 
 	certificateEnd = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "fencedlease_webhook_certificate_expiry_timestamp_seconds",
-		Help: "When the certificate ends that this replica served to its last readiness check, in seconds since 1970; 0 before the first.",
+		Help: "When the certificate ends that this replica serves, in seconds since 1970; 0 before the first connection.",
 	})
 
 	liveReads = prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -7,13 +7,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -89,58 +85,6 @@ func (r *readiness) look(ctx context.Context) error {
 	return nil
 }
 
-// caller is how the API server calls some of the webhooks.
-type caller struct {
-	configuration string // "" for nobody
-	host          string
-	bundle        string // PEM; "" for the API server's own roots
-}
-
-// callersOf lists the ways in which the two webhook configurations have the API
-// server call; none, if there are no configurations or they cannot be watched.
-func callersOf(ctx context.Context, from client.Reader) ([]caller, error) {
-	if from == nil {
-		return nil, nil
-	}
-	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	for _, configuration := range []client.Object{mutating, validating} {
-		if err := from.Get(ctx, types.NamespacedName{Name: configurations}, configuration); err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-	}
-	var callers []caller
-	seen := map[caller]bool{}
-	add := func(kind string, config admissionregistrationv1.WebhookClientConfig) {
-		c := caller{configuration: kind + " " + configurations, host: hostOf(config), bundle: string(config.CABundle)}
-		if !seen[c] {
-			seen[c] = true
-			callers = append(callers, c)
-		}
-	}
-	for i := range mutating.Webhooks {
-		add("MutatingWebhookConfiguration", mutating.Webhooks[i].ClientConfig)
-	}
-	for i := range validating.Webhooks {
-		add("ValidatingWebhookConfiguration", validating.Webhooks[i].ClientConfig)
-	}
-	return callers, nil
-}
-
-// hostOf is the name by which the API server knows the server of a webhook.
-func hostOf(config admissionregistrationv1.WebhookClientConfig) string {
-	if config.Service != nil {
-		return config.Service.Name + "." + config.Service.Namespace + ".svc"
-	}
-	if config.URL == nil {
-		return ""
-	}
-	u, err := url.Parse(*config.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
-}
-
 // dial shakes hands with the listener as the API server would.
 func (r *readiness) dial(ctx context.Context, as caller) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: cmp.Or(as.host, "localhost"), Time: r.now}
@@ -150,17 +94,12 @@ func (r *readiness) dial(ctx context.Context, as caller) error {
 	}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", r.address)
 	if err == nil {
-		defer func() { _ = conn.Close() }()
-		if secure, ok := conn.(*tls.Conn); ok {
-			noteEnd(secure.ConnectionState().PeerCertificates)
-		}
-		return nil
+		return conn.Close()
 	}
 	var untrusted *tls.CertificateVerificationError
 	if !errors.As(err, &untrusted) {
 		return fmt.Errorf("the webhooks do not answer at %s: %w", r.address, err)
 	}
-	noteEnd(untrusted.UnverifiedCertificates)
 	return r.judge(as, untrusted)
 }
 
@@ -181,11 +120,4 @@ func (r *readiness) judge(as caller, untrusted *tls.CertificateVerificationError
 		return nil // see ownAuthority
 	}
 	return fmt.Errorf("the certificate that is served does not fit the %s, which calls %s: %w", as.configuration, as.host, untrusted.Err)
-}
-
-// noteEnd puts the end of the served certificate into its metric.
-func noteEnd(served []*x509.Certificate) {
-	if len(served) > 0 {
-		certificateEnd.Set(float64(served[0].NotAfter.Unix()))
-	}
 }

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -47,6 +48,9 @@ type Options struct {
 	// again when they change.
 	CertDir string
 
+	// Certificate is what the manager's webhook server serves.
+	Certificate *ServingCertificate
+
 	// Address is that of the webhook server, host:port; no host for all.
 	Address string
 
@@ -75,6 +79,14 @@ func (s *Server) Start(ctx context.Context) error {
 	if !s.awaitCertificate(ctx) {
 		return nil
 	}
+	watcher, err := certwatcher.New(s.certificateFiles())
+	if err != nil {
+		return fmt.Errorf("the certificate cannot be watched: %w", err)
+	}
+	if err := s.mgr.Add(watcher); err != nil {
+		return err
+	}
+	s.options.Certificate.from(watcher.GetCertificate)
 	for _, kind := range []client.Object{&v1alpha1.FencedLease{}, &coordinationv1.Lease{}} {
 		if _, err := s.mgr.GetCache().GetInformer(ctx, kind); err != nil {
 			return fmt.Errorf("the watch of %T did not start: %w", kind, err)
@@ -88,8 +100,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// watchConfigurations is for readiness alone: nothing waits for these watches here.
-// Where the right to them is missing, readiness does without. Webhooks that answer
+// watchConfigurations is for readiness and for the choice of a certificate: nothing
+// waits for these watches here. Where the right to them is missing, both do without. Webhooks that answer
 // are worth more than a check of them.
 func (s *Server) watchConfigurations(ctx context.Context) error {
 	for kind, list := range map[client.Object]client.ObjectList{
@@ -106,6 +118,7 @@ func (s *Server) watchConfigurations(ctx context.Context) error {
 		}
 	}
 	s.readiness.watch(s.mgr.GetCache())
+	s.options.Certificate.watch(s.mgr.GetCache())
 	return nil
 }
 
@@ -116,12 +129,16 @@ func (s *Server) list(ctx context.Context, list client.ObjectList) error {
 	return s.live.List(ctx, list, client.MatchingFields{"metadata.name": configurations})
 }
 
+func (s *Server) certificateFiles() (certificate, key string) {
+	return filepath.Join(s.options.CertDir, "tls.crt"), filepath.Join(s.options.CertDir, "tls.key")
+}
+
 // awaitCertificate returns false if the context ended first.
 func (s *Server) awaitCertificate(ctx context.Context) bool {
 	ticker := time.NewTicker(certificatePoll)
 	defer ticker.Stop()
 	for said := false; ; {
-		_, err := tls.LoadX509KeyPair(filepath.Join(s.options.CertDir, "tls.crt"), filepath.Join(s.options.CertDir, "tls.key"))
+		_, err := tls.LoadX509KeyPair(s.certificateFiles())
 		if err == nil {
 			return true
 		}

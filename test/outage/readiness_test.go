@@ -59,12 +59,24 @@ func TestReadyWhileTheAPIServerTrustsTheCertificate(t *testing.T) {
 		write(filepath.Join(dir, "tls.crt"), certificate)
 	}
 
+	// A certificate that nobody would trust is not served, while there is another.
 	serve(stranger, strangersKey)
-	unready("another certificate is served", "does not fit the MutatingWebhookConfiguration fencedlease, which calls 127.0.0.1: x509")
+	w.Eventually("a new certificate waits", func() error {
+		if err := manager.Ready(w.Ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(manager.Log(), "the one before is served until") {
+			return errors.New("nothing is said of it")
+		}
+		return nil
+	})
 	serve(good["tls.crt"], good["tls.key"])
 	ready("the right one is back")
 
-	register(w, stranger)
+	// Neither certificate is proved by it.
+	other, _, err := cert.GenerateSelfSignedCertKey("fencedlease-webhook", []net.IP{net.ParseIP("127.0.0.1")}, nil)
+	w.Must(err)
+	register(w, other)
 	unready("another authority is registered", "does not fit the ValidatingWebhookConfiguration fencedlease, which calls 127.0.0.1: x509")
 	register(w, good["tls.crt"])
 	ready("the right one is back")

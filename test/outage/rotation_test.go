@@ -3,10 +3,13 @@ package outage
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +40,9 @@ func atLocalhost(object *unstructured.Unstructured) bool {
 	return true
 }
 
-// mount copies the Secret of the certificate to a directory, as a kubelet does,
-// until the end of the test.
-func mount(w *suite.World, dir string) {
+// mount copies the Secret of the certificate to a directory, as a kubelet does: in its
+// own time, which is up to a minute there. It ends with the test.
+func mount(w *suite.World, dir string, lag time.Duration) {
 	ctx, cancel := context.WithCancel(w.Ctx)
 	done := make(chan struct{})
 	w.T.Cleanup(func() { cancel(); <-done })
@@ -47,12 +50,13 @@ func mount(w *suite.World, dir string) {
 		defer close(done)
 		for ctx.Err() == nil {
 			secret := &corev1.Secret{}
-			if err := w.Admin.Get(ctx, certSecret, secret); err == nil {
-				for name, data := range secret.Data {
+			err := w.Admin.Get(ctx, certSecret, secret)
+			time.Sleep(lag)
+			for name, data := range secret.Data {
+				if err == nil {
 					write(filepath.Join(dir, name), data)
 				}
 			}
-			time.Sleep(100 * time.Millisecond)
 		}
 	}()
 }
@@ -67,72 +71,141 @@ func write(path string, data []byte) {
 	}
 }
 
-// trusted is an error unless every webhook trusts the authority in the Secret,
-// which is returned.
-func trusted(w *suite.World) ([]byte, error) {
+// authority is the one in the Secret.
+func authority(w *suite.World) []byte {
+	w.T.Helper()
 	secret := &corev1.Secret{}
 	w.Must(w.Admin.Get(w.Ctx, certSecret, secret))
-	authority := secret.Data["ca.crt"]
-	if len(authority) == 0 {
-		return nil, errors.New("the Secret has no ca.crt")
-	}
+	return secret.Data["ca.crt"]
+}
+
+// bundles are the authorities of all webhooks, by name.
+func bundles(ctx context.Context, w *suite.World) (map[string][]byte, error) {
 	key := client.ObjectKey{Name: "fencedlease"}
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	w.Must(errors.Join(w.Admin.Get(w.Ctx, key, mutating), w.Admin.Get(w.Ctx, key, validating)))
-	bundles := map[string][]byte{}
+	if err := errors.Join(w.Admin.Get(ctx, key, mutating), w.Admin.Get(ctx, key, validating)); err != nil {
+		return nil, err
+	}
+	found := map[string][]byte{}
 	for i := range mutating.Webhooks {
-		bundles[mutating.Webhooks[i].Name] = mutating.Webhooks[i].ClientConfig.CABundle
+		found[mutating.Webhooks[i].Name] = mutating.Webhooks[i].ClientConfig.CABundle
 	}
 	for i := range validating.Webhooks {
-		bundles[validating.Webhooks[i].Name] = validating.Webhooks[i].ClientConfig.CABundle
+		found[validating.Webhooks[i].Name] = validating.Webhooks[i].ClientConfig.CABundle
 	}
-	if len(bundles) < 5 {
-		return nil, fmt.Errorf("there are %d webhooks", len(bundles))
+	if len(found) < 5 {
+		return nil, fmt.Errorf("there are %d webhooks", len(found))
 	}
+	return found, nil
+}
+
+// trusted is an error unless every webhook trusts these authorities, in this order,
+// and no other.
+func trusted(w *suite.World, authorities ...[]byte) error {
+	bundles, err := bundles(w.Ctx, w)
+	if err != nil {
+		return err
+	}
+	want := slices.Concat(authorities...)
 	for name, bundle := range bundles {
-		if !bytes.Equal(bundle, authority) {
-			return nil, fmt.Errorf("%s trusts another authority", name)
+		if len(want) == 0 || !bytes.Equal(bundle, want) {
+			return fmt.Errorf("%s trusts\n%swant\n%s", name, bundle, want)
 		}
 	}
-	return authority, nil
+	return nil
+}
+
+// serves is an error unless the manager serves a certificate of this authority.
+func serves(ctx context.Context, manager *cluster.Manager, authority []byte) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	dialer := &tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS13, ServerName: "localhost", RootCAs: roots}}
+	conn, err := dialer.DialContext(ctx, "tcp", manager.WebhookAddress())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// connecting makes one connection after another, as the API server does where it has
+// none to use again: it trusts what is registered at that moment. What is returned
+// ends it, and says how many there were and what went wrong.
+func connecting(w *suite.World, manager *cluster.Manager) func() (int, error) {
+	ctx, cancel := context.WithCancel(w.Ctx)
+	done := make(chan struct{})
+	var made int
+	var failed error
+	go func() {
+		defer close(done)
+		for ; ctx.Err() == nil; made++ {
+			bundles, err := bundles(ctx, w)
+			if err == nil {
+				err = serves(ctx, manager, bundles["guard.fencedlease.io"])
+			}
+			if err != nil && ctx.Err() == nil {
+				failed = errors.Join(failed, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return func() (int, error) {
+		cancel()
+		<-done
+		return made, failed
+	}
 }
 
 // The manager makes its own certificate, with the rights that config/rbac gives
-// it: in an empty Secret, and with its authority in every webhook. And again,
-// when that is lost, without a restart.
+// it: in an empty Secret, and with its authority in every webhook. And again, when
+// that is lost, without a restart and, under load, without a request that fails: the
+// old authority is trusted beside the new one, and a certificate is not served before
+// its authority is registered.
 func TestRotationOfTheCertificate(t *testing.T) {
-	w := suite.New(t)
+	for name, lag := range map[string]time.Duration{
+		"the certificate comes at once": 50 * time.Millisecond, "it comes later": 3 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) { rotation(suite.New(t), lag) })
+	}
+}
+
+func rotation(w *suite.World, lag time.Duration) {
+	t := w.T
 	uninstall(w) // kubectl would not take the authority off that others own
 	w.Must(suite.Cluster.Install(w.Ctx, atLocalhost))
 	dir := t.TempDir()
-	mount(w, dir)
+	mount(w, dir, lag)
 	manager := runManager(w, cluster.ManagerOptions{ExtraArgs: []string{
 		"--cert-rotation", "--webhook-dns-name=localhost", "--webhook-cert-dir=" + dir,
 	}}, func() {
 		uninstall(w)
 		w.Must(suite.Cluster.Install(w.Ctx))
 	})
-	authority, err := trusted(w)
-	w.Must(err)
-	w.FencedLease("payments")
-	pod := w.Pod("worker")
-	pod.Acquire("payments", "worker")
+	first := authority(w)
+	w.Must(errors.Join(trusted(w, first), serves(w.Ctx, manager, first)))
 
+	load, stop := send(w)
+	connected := connecting(w, manager)
 	secret := &corev1.Secret{}
 	w.Must(w.Admin.Get(w.Ctx, certSecret, secret))
 	secret.Data = nil
 	w.Must(w.Admin.Update(w.Ctx, secret))
-	w.Eventually("there is another authority, trusted by all webhooks", func() error {
-		now, err := trusted(w)
-		if err == nil && bytes.Equal(now, authority) {
+	var second []byte
+	w.Eventually("there is another authority, and all webhooks trust both", func() error {
+		if second = authority(w); len(second) == 0 || bytes.Equal(first, second) {
 			return errors.New("it is the same")
 		}
-		return err
+		return trusted(w, second, first)
 	})
-	w.Eventually("acquisitions pass with the new certificate", func() error {
-		_, err := pod.TryAcquire("payments", "next")
-		return err
-	})
+	w.Eventually("the new certificate is served", func() error { return serves(w.Ctx, manager, second) })
+	stop()
+	made, err := connected()
+	t.Logf("%s; %d further connections", load, made)
+	if err != nil {
+		t.Error(err)
+	}
+	if failed := load.failed(); len(failed) > 0 {
+		t.Errorf("%d requests failed", len(failed))
+	}
 	select {
 	case <-manager.Done():
 		t.Error("the manager ended")
