@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencedlease/fencedlease/test/cluster"
 	"github.com/fencedlease/fencedlease/test/suite"
+	"github.com/fencedlease/fencedlease/test/traffic"
 )
 
 // TestReplicasComeAndGo: two replicas behind one address, under load. The API server
@@ -45,11 +46,11 @@ func TestReplicasComeAndGo(t *testing.T) {
 func rollingRestart(w *suite.World, c *cluster.Cluster) {
 	// Shorter than the default, and longer than new connections take to follow.
 	b := replicas(w, c, "--shutdown-delay=3s")
-	load, stop := send(w)
+	load, stop := traffic.Send(w)
 	restart(w, b, 2)
 	stop()
 	w.T.Logf("%s (%d connections)", load, b.taken.Load())
-	if failed := load.failed(); len(failed) > 0 {
+	if failed := load.Failed(); len(failed) > 0 {
 		w.T.Errorf("%d requests failed", len(failed))
 	}
 	for _, replica := range b.replicas {
@@ -67,17 +68,17 @@ func rollingRestart(w *suite.World, c *cluster.Cluster) {
 // replica that has ended already loses them. How many those are is a matter of luck.
 func withoutDelay(w *suite.World, c *cluster.Cluster) {
 	b := replicas(w, c, "--shutdown-delay=0s")
-	load, stop := send(w)
+	load, stop := traffic.Send(w)
 	restart(w, b, 2)
 	stop()
 	w.T.Logf("%s (%d connections)", load, b.taken.Load())
-	for _, f := range load.failed() {
+	for _, f := range load.Failed() {
 		// What did arrive was answered: watches that end first refuse nothing.
-		if apierrors.ReasonForError(f.err) != metav1.StatusReasonInternalError {
-			w.T.Errorf("refused while the replica ended: %v", f.err)
+		if apierrors.ReasonForError(f.Err) != metav1.StatusReasonInternalError {
+			w.T.Errorf("refused while the replica ended: %v", f.Err)
 		}
 	}
-	if len(load.failed()) == 0 {
+	if len(load.Failed()) == 0 {
 		w.T.Log("nothing was lost, by luck: no new connection was led to a replica that had ended")
 	}
 }
@@ -86,9 +87,9 @@ func withoutDelay(w *suite.World, c *cluster.Cluster) {
 // until others see that it is gone; nothing after that.
 func killed(w *suite.World, c *cluster.Cluster) {
 	b := replicas(w, c, "--shutdown-delay=0s")
-	load, stop := send(w)
+	load, stop := traffic.Send(w)
 	time.Sleep(2 * time.Second) // of load
-	if failed := load.failed(); len(failed) > 0 {
+	if failed := load.Failed(); len(failed) > 0 {
 		w.T.Errorf("before: %s", load)
 	}
 	at, victim := time.Now(), b.busiest()
@@ -103,10 +104,10 @@ func killed(w *suite.World, c *cluster.Cluster) {
 	time.Sleep(2 * time.Second) // of load
 	stop()
 	w.T.Logf("%s; new connections were led to it for another %s", load, gone.Sub(at).Round(time.Millisecond))
-	for _, f := range load.failed() {
+	for _, f := range load.Failed() {
 		// A request that came while it was led there may end a little later.
-		if f.at.Sub(gone) > time.Second {
-			w.T.Errorf("failed %s after the crash was known: %v", f.at.Sub(gone).Round(time.Millisecond), f.err)
+		if f.At.Sub(gone) > time.Second {
+			w.T.Errorf("failed %s after the crash was known: %v", f.At.Sub(gone).Round(time.Millisecond), f.Err)
 		}
 	}
 }

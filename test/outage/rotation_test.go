@@ -21,6 +21,7 @@ import (
 
 	"github.com/fencedlease/fencedlease/test/cluster"
 	"github.com/fencedlease/fencedlease/test/suite"
+	"github.com/fencedlease/fencedlease/test/traffic"
 )
 
 var certSecret = client.ObjectKey{Namespace: cluster.Namespace, Name: "fencedlease-webhook-cert"}
@@ -183,7 +184,7 @@ func rotation(w *suite.World, lag time.Duration) {
 	first := authority(w)
 	w.Must(errors.Join(trusted(w, first), serves(w.Ctx, manager, first)))
 
-	load, stop := send(w)
+	load, stop := traffic.Send(w)
 	connected := connecting(w, manager)
 	secret := &corev1.Secret{}
 	w.Must(w.Admin.Get(w.Ctx, certSecret, secret))
@@ -203,7 +204,7 @@ func rotation(w *suite.World, lag time.Duration) {
 	if err != nil {
 		t.Error(err)
 	}
-	if failed := load.failed(); len(failed) > 0 {
+	if failed := load.Failed(); len(failed) > 0 {
 		t.Errorf("%d requests failed", len(failed))
 	}
 	select {

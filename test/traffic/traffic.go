@@ -1,4 +1,6 @@
-package outage
+// Package traffic is a load on guarded objects and their Leases, in which every answer
+// that the protocol does not call for is counted as a failure.
+package traffic
 
 import (
 	"context"
@@ -23,8 +25,8 @@ import (
 	"github.com/fencedlease/fencedlease/test/suite"
 )
 
-// The load: guarded writes at a fixed rate, however long the answers take, and
-// hand-overs of the Leases that they are fenced by.
+// The load is an open loop: guarded writes at a fixed rate, however long the answers
+// take, and hand-overs of the Leases that they are fenced by.
 const (
 	writesPerSecond    = 50
 	handOversPerSecond = 5
@@ -33,8 +35,8 @@ const (
 	requestLimit = 15 * time.Second // longer than any timeout on the way
 )
 
-// traffic is what was sent, and what came of it.
-type traffic struct {
+// Traffic is what was sent, and what came of it.
+type Traffic struct {
 	w       *suite.World
 	writer  *suite.Actor
 	leases  []*fencedLease
@@ -43,7 +45,7 @@ type traffic struct {
 	writes, admitted, stale, handOvers atomic.Int64
 
 	mu       sync.Mutex
-	failures []failure
+	failures []Failure
 	slowest  time.Duration
 }
 
@@ -56,18 +58,18 @@ type fencedLease struct {
 	asked atomic.Int64 // the highest token that an acquisition under way may get
 }
 
-// failure is an answer that the protocol does not call for.
-type failure struct {
-	at  time.Time
-	err error
+// Failure is an answer that the protocol does not call for.
+type Failure struct {
+	At  time.Time
+	Err error
 }
 
-// send begins the load. It goes on until what is returned is called, which waits for
+// Send begins the load. It goes on until what is returned is called, which waits for
 // the last answer.
-func send(w *suite.World) (*traffic, func()) {
+func Send(w *suite.World) (*Traffic, func()) {
 	w.T.Helper()
 	// What is refused for the moment is a failure, not to be tried again unseen.
-	l := &traffic{w: w, writer: w.Pod("writer").Impatient()}
+	l := &Traffic{w: w, writer: w.Pod("writer").Impatient()}
 	for i := range handOversPerSecond {
 		lease := &fencedLease{name: fmt.Sprintf("payments-%d", i)}
 		w.FencedLease(lease.name)
@@ -90,7 +92,7 @@ func send(w *suite.World) (*traffic, func()) {
 func (f *fencedLease) object(n int) string { return fmt.Sprintf("%s-account-%d", f.name, n) }
 
 // every starts one call after another, without waiting for any.
-func (l *traffic) every(ctx context.Context, period time.Duration, do func(n int)) {
+func (l *Traffic) every(ctx context.Context, period time.Duration, do func(n int)) {
 	l.running.Go(func() {
 		ticker := time.NewTicker(period)
 		defer ticker.Stop()
@@ -106,7 +108,7 @@ func (l *traffic) every(ctx context.Context, period time.Duration, do func(n int
 }
 
 // write presents the token of the term on one of the objects.
-func (l *traffic) write(n int) {
+func (l *Traffic) write(n int) {
 	lease := l.leases[n%len(l.leases)]
 	token := lease.token.Load()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.w.Namespace, Name: lease.object(n / len(l.leases) % objectsPerLease)}}
@@ -127,7 +129,7 @@ func (l *traffic) write(n int) {
 }
 
 // handOver begins the next term of a Lease.
-func (l *traffic) handOver(n int) {
+func (l *Traffic) handOver(n int) {
 	lease := l.leases[n%len(l.leases)]
 	lease.turn.Lock()
 	defer lease.turn.Unlock()
@@ -150,7 +152,7 @@ func (l *traffic) handOver(n int) {
 	lease.token.Store(got)
 }
 
-func (l *traffic) timed(do func(context.Context) error) error {
+func (l *Traffic) timed(do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.w.Ctx), requestLimit)
 	defer cancel()
 	begin := time.Now()
@@ -161,22 +163,22 @@ func (l *traffic) timed(do func(context.Context) error) error {
 	return err
 }
 
-func (l *traffic) fail(err error) {
+func (l *Traffic) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failures = append(l.failures, failure{at: time.Now(), err: err})
+	l.failures = append(l.failures, Failure{At: time.Now(), Err: err})
 }
 
-// failed are the failures so far.
-func (l *traffic) failed() []failure {
+// Failed are the failures so far.
+func (l *Traffic) Failed() []Failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.failures)
 }
 
 // String says the counts, and of the failures the kinds.
-func (l *traffic) String() string {
-	failures := l.failed()
+func (l *Traffic) String() string {
+	failures := l.Failed()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d guarded writes (%d admitted, %d stale as they should be) and %d hand-overs: %d failed; the slowest answer took %s",
 		l.writes.Load(), l.admitted.Load(), l.stale.Load(), l.handOvers.Load(), len(failures), l.slowest.Round(time.Millisecond))
@@ -185,7 +187,7 @@ func (l *traffic) String() string {
 			fmt.Fprintf(&text, "\n… and %d more", len(failures)-i)
 			break
 		}
-		fmt.Fprintf(&text, "\n%s %v", f.at.Format("15:04:05.000"), f.err)
+		fmt.Fprintf(&text, "\n%s %v", f.At.Format("15:04:05.000"), f.Err)
 	}
 	return text.String()
 }
