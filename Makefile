@@ -50,6 +50,7 @@ lint: bin/tools/golangci-lint bin/tools/helm ## Lint the code, the API types by 
 	@status=0; \
 	echo "lint: all Go code"; \
 	bin/tools/golangci-lint run --allow-parallel-runners ./... || status=1; \
+	(cd test/node && ../../bin/tools/golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...) || status=1; \
 	echo "lint: API types, by the Kubernetes API conventions"; \
 	bin/tools/golangci-lint run --allow-parallel-runners --config .golangci-kal.yml ./api/... || status=1; \
 	bin/tools/helm lint --strict --quiet charts/fencedlease || status=1; \
@@ -126,6 +127,11 @@ bin/demo:
 .PHONY: bin/fencedlease-up
 bin/fencedlease-up:
 	CGO_ENABLED=0 go build -o $@ ./test/up
+
+# A module of its own: what it needs is no dependency of FencedLease.
+.PHONY: bin/test-node
+bin/test-node:
+	cd test/node && CGO_ENABLED=0 go build -o ../../$@ .
 
 .PHONY: gcc
 gcc:

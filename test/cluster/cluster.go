@@ -45,6 +45,12 @@ type Options struct {
 	// emptied, dependents not collected, and no service account made.
 	NoControllerManager bool
 
+	// Workloads adds what makes Pods of Deployments and Jobs, for a node to run (test/node):
+	// their controllers, and the tokens of their service accounts. The API server is then
+	// where Pods look for it, at [ServiceAddress]:443, which has to be an address of the
+	// machine, or of the network namespace of this process.
+	Workloads bool
+
 	// Output gets a line for each step. Nothing is written by default.
 	Output io.Writer
 }
@@ -103,13 +109,13 @@ func (c *Cluster) start(ctx context.Context, opts Options) (err error) {
 	if c.reaper, err = process.Reap(c.Dir); err != nil {
 		return err
 	}
-	if err = c.startPlane(ctx, opts.APIServerArgs); err != nil {
+	if err = c.startPlane(ctx, opts); err != nil {
 		return err
 	}
 	if opts.NoControllerManager {
 		return nil
 	}
-	return c.startControllerManager(ctx)
+	return c.startControllerManager(ctx, opts.Workloads)
 }
 
 // Stop stops everything that was started, managers included, in the order that
@@ -165,7 +171,7 @@ func (c *Cluster) makeDir(dir string) (err error) {
 }
 
 // startPlane starts etcd and kube-apiserver.
-func (c *Cluster) startPlane(ctx context.Context, args []string) error {
+func (c *Cluster) startPlane(ctx context.Context, opts Options) error {
 	c.say("starting etcd and kube-apiserver")
 	etcd, err := c.shim("etcd")
 	if err != nil {
@@ -200,7 +206,10 @@ func (c *Cluster) startPlane(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := setArguments(c.plane.APIServer.Configure(), args); err != nil {
+	if opts.Workloads {
+		servePods(c.plane.APIServer)
+	}
+	if err := setArguments(c.plane.APIServer.Configure(), opts.APIServerArgs); err != nil {
 		return err
 	}
 

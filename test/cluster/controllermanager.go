@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,10 +23,22 @@ var controllers = []string{
 	"validatingadmissionpolicy-status-controller", // type checks of admission policies
 }
 
+// workloadControllers are those that make Pods, and look after them and their node.
+var workloadControllers = []string{
+	"deployment-controller",
+	"replicaset-controller",
+	"job-controller",
+	"ttl-after-finished-controller",
+	"endpointslice-controller",
+	"disruption-controller",
+	"pod-garbage-collector-controller",
+	"node-lifecycle-controller", // takes the taint off a new node that is ready
+}
+
 // startControllerManager starts kube-controller-manager. Each of its controllers
 // runs under a service account of its own, as in most clusters: the guard tells
 // them apart by it.
-func (c *Cluster) startControllerManager(ctx context.Context) error {
+func (c *Cluster) startControllerManager(ctx context.Context, workloads bool) error {
 	c.say("starting kube-controller-manager")
 	const name = "kube-controller-manager"
 	path, err := Asset(name)
@@ -45,12 +58,16 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 		return err
 	}
 
+	names := controllers
+	if workloads {
+		names = slices.Concat(controllers, workloadControllers)
+	}
 	log := c.path(name + ".log")
 	c.controllerManager, err = process.Start(c.Dir, name, path, log,
 		"--kubeconfig="+kubeconfig,
 		"--secure-port=0", // serve nothing
 		"--root-ca-file="+authority,
-		"--controllers="+strings.Join(controllers, ","),
+		"--controllers="+strings.Join(names, ","),
 		"--use-service-account-credentials",
 		"--leader-elect=false",
 		// Its default of 20 requests a second would make tests wait.
