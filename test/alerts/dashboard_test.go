@@ -100,7 +100,7 @@ func (d dashboard) queries() map[string]string {
 }
 
 // variable is how an expression refers to one.
-var variable = regexp.MustCompile(`\$\{?(\w+)\}?`)
+var variable = regexp.MustCompile(`\$\{?([a-zA-Z_]\w*)\}?`)
 
 // withoutVariables is an expression as Prometheus would get it.
 func withoutVariables(expr string) string {
@@ -286,4 +286,38 @@ func TestPanelsLeadToRunbooks(t *testing.T) {
 			t.Errorf("no panel leads to the runbook of %s", rule.Alert)
 		}
 	}
+}
+
+// TestRefusalsAreCounted: the panels count single refusals, the first ever included,
+// and no refusal twice because a reading is missing.
+func TestRefusalsAreCounted(t *testing.T) {
+	d, _ := board(t)
+	expr := withoutVariables(d.queries()["Writes refused, query A"])
+	var inputs []map[string]string
+	series := func(reason, values string) {
+		inputs = append(inputs, map[string]string{
+			"series": fmt.Sprintf("fencedlease_guard_verdicts_total{job='value', admitted='no', dry_run='false', reason='%s'}", reason),
+			"values": values,
+		})
+	}
+	series("long ago", "7x120")
+	series("long ago, and a reading is missing", "7x101 stale 7x20") // where the window begins
+	series("the first ever", "_x108 1x20")
+	series("the first ever, and then one more", "_x108 1 1 1 2x20")
+	data, err := yaml.Marshal(map[string]any{"tests": []any{map[string]any{
+		"interval":     "30s",
+		"input_series": inputs,
+		"promql_expr_test": []any{map[string]any{
+			"expr": "round(" + expr + ")", "eval_time": "56m", // the window begins with reading 102
+			"exp_samples": []any{map[string]any{"labels": "{}", "value": 3}},
+		}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "test.yaml")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "test", "rules", file)
 }
