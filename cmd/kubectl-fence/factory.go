@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,7 +23,7 @@ import (
 const (
 	// requestTimeout is the deadline of each request where --request-timeout
 	// names none.
-	requestTimeout = "30s"
+	requestTimeout = timeout(30 * time.Second)
 
 	// fieldManager is who owns the fields that the plugin writes.
 	fieldManager = "kubectl-fence"
@@ -40,20 +42,45 @@ const (
 type factory struct {
 	*genericclioptions.ConfigFlags
 	genericiooptions.IOStreams
+
+	timeout timeout
+}
+
+// timeout is --request-timeout, in the place of ConfigFlags' own: with that one set,
+// client-go does not see that it is in a Pod.
+type timeout time.Duration
+
+// String is how the flag is printed.
+func (t *timeout) String() string { return time.Duration(*t).String() }
+
+// Type is what the flag takes.
+func (t *timeout) Type() string { return "string" }
+
+// Set reads the flag as kubectl does: 0 is for none.
+func (t *timeout) Set(value string) error {
+	parsed, err := clientcmd.ParseTimeout(value)
+	*t = timeout(parsed)
+	return err
+}
+
+// AddFlags adds the flags that all verbs have.
+func (f *factory) AddFlags(flags *pflag.FlagSet) {
+	f.ConfigFlags.AddFlags(flags)
+	flags.Var(&f.timeout, "request-timeout", "The length of time to wait before giving up on a single request. Non-zero values should contain a time unit (e.g. 1s, 2m, 3h). A value of zero means don't timeout requests.")
 }
 
 func newFactory(streams genericiooptions.IOStreams) *factory {
-	timeout := requestTimeout
-	flags := genericclioptions.NewConfigFlags(true)
-	flags.Timeout = &timeout
-	flags.BearerToken = nil // --token is a fencing token
-	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+	f := &factory{ConfigFlags: genericclioptions.NewConfigFlags(true), IOStreams: streams, timeout: requestTimeout}
+	f.Timeout = nil     // see timeout
+	f.BearerToken = nil // --token is a fencing token
+	f.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.Timeout = time.Duration(f.timeout)
 		config.QPS, config.Burst = requestsPerSecond, requestBurst
 		config.WarningHandler = rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 		return config
 	}
-	flags.WithDiscoveryQPS(requestsPerSecond).WithDiscoveryBurst(requestBurst)
-	return &factory{ConfigFlags: flags, IOStreams: streams}
+	f.WithDiscoveryQPS(requestsPerSecond).WithDiscoveryBurst(requestBurst)
+	return f
 }
 
 // namespace is the one that the flags or the kubeconfig name.
