@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/fencedlease/fence"
+	"github.com/fencedlease/fencedlease/test/suite"
+)
+
+// namespace is that of the release, on the page.
+const namespace = "fencedlease-system"
+
+// TestInstallation is the life of an installation, from `helm install` to `helm
+// uninstall`. Each step needs the one before.
+func TestInstallation(t *testing.T) {
+	page := readPage(t)
+	before := everything(t)
+	var guarded *suite.World // with a guarded ConfigMap, state, that outlives all steps
+
+	for _, step := range []struct {
+		name string
+		do   func(t *testing.T)
+	}{
+		{"install", func(t *testing.T) {
+			said := page.do(t, "Install")
+			if !strings.Contains(said, "is installed in namespace "+namespace+", and usable") {
+				t.Errorf("helm install said\n%s", said)
+			}
+			// --wait means usable: this needs no patience.
+			guarded = suite.In(t, plane)
+			worker := guarded.Pod("worker")
+			guarded.FencedLease("state")
+			guarded.Guarded("state", "state", worker.Acquire("state", "worker"))
+			suite.Refused(t, guarded.Admin.Modify("state", suite.Balance("9")), 428, fence.ReasonRequired)
+			t.Log(shell(t, "kubectl get pods,endpointslices --namespace "+namespace+" --output wide"))
+		}},
+		{"helm test", func(t *testing.T) { t.Log(page.do(t, "See that it works")) }},
+		{"a paused leader", pausedLeader},
+		{"Pods deleted one after the other", func(t *testing.T) { underLoad(t, lossless, func(*suite.World) { deletePods(t) }) }},
+		{"rollout restart", func(t *testing.T) { underLoad(t, lossless, func(*suite.World) { page.do(t, "Restart") }) }},
+		{"a replica is killed", func(t *testing.T) { underLoad(t, crash, killReplica) }},
+		{"another authority", func(t *testing.T) {
+			underLoad(t, lossless, func(w *suite.World) {
+				old := replicasServe(w)
+				page.do(t, "Replace the authority")
+				w.Eventually("all replicas serve a certificate of another authority", func() error {
+					if now := replicasServe(w); now != "" && now != old {
+						return nil
+					}
+					return errors.New("they do not")
+				})
+			})
+		}},
+		{"upgrade to other values", func(t *testing.T) {
+			underLoad(t, lossless, func(*suite.World) { page.do(t, "Other values") })
+			if got := shell(t, "kubectl get deployment fencedlease --namespace "+namespace+" --output jsonpath='{.spec.replicas} {.status.readyReplicas}'"); got != "3 3" {
+				t.Errorf("replicas and those that are ready: %s, want 3 3", got)
+			}
+		}},
+		{"upgrade to the next version", func(t *testing.T) {
+			next := nextChart(t)
+			underLoad(t, lossless, func(*suite.World) { page.do(t, "A new version", "charts/fencedlease", next) })
+			if got := images(t); got != nextImage {
+				t.Errorf("the Pods have the image %s", got)
+			}
+			if said, err := noted(t, guarded); err != nil {
+				t.Errorf("the new field of the CRD is refused: %s", said)
+			}
+		}},
+		{"rollback", func(t *testing.T) {
+			underLoad(t, lossless, func(*suite.World) { page.do(t, "Roll back") })
+			if got := images(t); got != image {
+				t.Errorf("the Pods have the image %s", got)
+			}
+			if said, err := noted(t, guarded); err == nil || !strings.Contains(said, `unknown field "spec.note"`) {
+				t.Errorf("the new field of the CRD, after a rollback: %v\n%s", err, said)
+			}
+		}},
+		{"uninstall", func(t *testing.T) {
+			suite.Refused(t, guarded.Admin.Modify("state", suite.Balance("9")), 428, fence.ReasonRequired)
+			page.do(t, "Uninstall")
+			suite.Admitted(t, guarded.Admin.Modify("state", suite.Balance("free")))
+			guarded.Eventually("nothing is left but the CRD", func() error { return onlyAdded(t, before, kept) })
+			suite.Admitted(t, guarded.Admin.Modify("state", suite.Balance("as a bird")))
+		}},
+		{"the page", page.complete},
+	} {
+		begin := time.Now()
+		fmt.Fprintf(os.Stderr, "e2e: %s …\n", step.name)
+		if !t.Run(step.name, step.do) {
+			t.Log(logs(t))
+			t.FailNow()
+		}
+		fmt.Fprintf(os.Stderr, "e2e: %s: %s\n", step.name, time.Since(begin).Round(100*time.Millisecond))
+	}
+}
+
+// images are those of the manager's Pods that are not about to end.
+func images(t *testing.T) string {
+	t.Helper()
+	return shell(t, "kubectl get deployment fencedlease --namespace "+namespace+" --output jsonpath='{.spec.template.spec.containers[*].image}'")
+}
