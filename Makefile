@@ -50,6 +50,7 @@ lint: bin/tools/golangci-lint bin/tools/helm ## Lint the code, the API types by 
 	@status=0; \
 	echo "lint: all Go code"; \
 	bin/tools/golangci-lint run --allow-parallel-runners ./... || status=1; \
+	(cd hack/pictures && ../../bin/tools/golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...) || status=1; \
 	(cd test/node && ../../bin/tools/golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...) || status=1; \
 	echo "lint: API types, by the Kubernetes API conventions"; \
 	bin/tools/golangci-lint run --allow-parallel-runners --config .golangci-kal.yml ./api/... || status=1; \
@@ -60,6 +61,7 @@ lint: bin/tools/golangci-lint bin/tools/helm ## Lint the code, the API types by 
 unit: gcc ## Tests that need nothing but Go, with the race detector
 	packages=$$(go list ./... | grep -Ev '^$(TEST_PACKAGE)(/|$$)'); \
 	$(RACE) $(WITH_ASSETS) go test -race $$packages
+	go test -C hack/pictures ./...
 
 .PHONY: integration
 integration: gcc node iproute control-plane bin/tools/helm bin/tools/promtool bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
@@ -88,7 +90,7 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 	@hack/build-control-plane.sh
 
 .PHONY: tools
-tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm bin/tools/helm-docs bin/tools/promtool bin/tools/prometheus ## Build the pinned tools into bin/tools
+tools: bin/tools/controller-gen bin/tools/golangci-lint bin/tools/helm bin/tools/helm-docs bin/tools/promtool bin/tools/prometheus bin/tools/pictures ## Build the pinned tools into bin/tools
 
 .PHONY: clean
 clean: ## Stop what `make up` started, and delete everything that was built
@@ -165,3 +167,7 @@ bin/tools/helm-docs: hack/helm-docs/go.mod hack/helm-docs/go.sum
 # be pictures. Without the clients of all service discoveries but those of files.
 bin/tools/promtool bin/tools/prometheus: hack/prometheus/go.mod hack/prometheus/go.sum
 	@GOFLAGS="$${GOFLAGS:-} -tags=remove_all_sd" hack/build-tool.sh $(@F) prometheus github.com/prometheus/prometheus/cmd/$(@F)
+
+# It draws the dashboard of the chart.
+bin/tools/pictures: $(wildcard hack/pictures/*.go) hack/pictures/go.mod hack/pictures/go.sum
+	@hack/build-tool.sh pictures pictures .
