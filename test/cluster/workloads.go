@@ -9,10 +9,12 @@ import (
 const ServiceAddress = "10.0.0.1"
 
 // servePods makes the API server what Pods expect: it is at the address of its Service,
-// without a proxy, with a certificate for it; and every Pod gets a token.
+// with a certificate for it; it goes to the Pods behind a Service by itself, since there
+// is no kube-proxy; and every Pod gets a token.
 func servePods(server *envtest.APIServer) {
 	server.ListenAddr = envtest.ListenAddr{Address: ServiceAddress, Port: "443"}
 	server.Configure().
+		Set("enable-aggregator-routing", "true").
 		Set("advertise-address", ServiceAddress). // a network namespace has no route by which to find one
 		Disable("disable-admission-plugins")      // envtest turns off that of service accounts
 }

@@ -91,11 +91,11 @@ func (s *sandbox) close(ctx context.Context) error {
 	s.network.mu.Lock()
 	delete(s.network.used, s.address)
 	s.network.mu.Unlock()
-	err := s.netns.Close()
-	if !exists(s.link) {
-		return err
+	var err error
+	if exists(s.link) { // before its other end is gone with the namespace
+		err = s.network.ip(ctx, nil, "link delete dev "+s.link)
 	}
-	return errors.Join(err, s.network.ip(ctx, nil, "link delete dev "+s.link))
+	return errors.Join(err, s.netns.Close())
 }
 
 // exists says whether there is an interface. /sys would not: it shows the namespace of
