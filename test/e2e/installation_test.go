@@ -77,7 +77,7 @@ func TestInstallation(t *testing.T) {
 			if got := images(t); got != image {
 				t.Errorf("the Pods have the image %s", got)
 			}
-			if said, err := noted(t, guarded); err == nil || !strings.Contains(said, `unknown field "spec.note"`) {
+			if said, err := noted(t, guarded); err == nil || !strings.Contains(said, ".spec.note: field not declared in schema") {
 				t.Errorf("the new field of the CRD, after a rollback: %v\n%s", err, said)
 			}
 		}},
