@@ -16,19 +16,21 @@ var (
 	linkText   = rgb(0x1f62e0)
 )
 
-// named are Grafana's colors, dark enough for a light background.
+// named are Grafana's colors, in its light theme.
 var named = map[string]color.RGBA{
-	"green": rgb(0x56a64b), "light-green": rgb(0x96d98d), "dark-green": rgb(0x37872d),
-	"yellow": rgb(0xe0b400), "orange": rgb(0xff780a), "dark-orange": rgb(0xfa6400),
-	"red": rgb(0xe02f44), "dark-red": rgb(0xad0317),
-	"blue": rgb(0x3274d9), "light-blue": rgb(0x5fb6e8), "dark-blue": rgb(0x1f60c4), "super-light-blue": rgb(0x9fc3f5),
-	"purple": rgb(0xa352cc), "light-purple": rgb(0xd4a5ec), "light-orange": rgb(0xffb357), "light-red": rgb(0xff8f9c), "text": text,
+	"super-light-blue": rgb(0x8ab8ff), "light-blue": rgb(0x5794f2), "blue": rgb(0x3274d9), "dark-blue": rgb(0x1250b0),
+	"super-light-green": rgb(0x96d98d), "light-green": rgb(0x73bf69), "green": rgb(0x56a64b), "dark-green": rgb(0x19730e),
+	"super-light-red": rgb(0xff7383), "light-red": rgb(0xf2495c), "red": rgb(0xe02f44), "dark-red": rgb(0xad0317),
+	"super-light-purple": rgb(0xca95e5), "light-purple": rgb(0xb877d9), "purple": rgb(0xa352cc), "dark-purple": rgb(0x7c2ea3),
+	"super-light-orange": rgb(0xffb357), "light-orange": rgb(0xff9830), "orange": rgb(0xff780a), "dark-orange": rgb(0xe55400),
+	"super-light-yellow": rgb(0xffee52), "light-yellow": rgb(0xfade2a), "yellow": rgb(0xf2cc0c), "dark-yellow": rgb(0xcc9d00),
+	"text": text,
 }
 
 // palette is for series without a color of their own, one after the other.
 var palette = []color.RGBA{
-	rgb(0x56a64b), rgb(0xe0b400), rgb(0x3fa9d9), rgb(0xff780a), rgb(0xe02f44), rgb(0x1f60c4), rgb(0xb1529f), rgb(0x705da0),
-	rgb(0x37872d), rgb(0x9c7a00), rgb(0x447ebc), rgb(0xc15c17), rgb(0x890f02), rgb(0x0a437c), rgb(0x6d1f62), rgb(0x584477),
+	rgb(0x56a64b), rgb(0xe0b400), rgb(0x3274d9), rgb(0xff780a), rgb(0xe02f44), rgb(0xa352cc), rgb(0x19730e), rgb(0xcc9d00),
+	rgb(0x1250b0), rgb(0xe55400), rgb(0xad0317), rgb(0x7c2ea3), rgb(0x96d98d), rgb(0xffee52), rgb(0x8ab8ff), rgb(0xffb357),
 }
 
 func rgb(hex uint32) color.RGBA {

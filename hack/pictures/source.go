@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,6 +158,8 @@ func (s *source) ask(ctx context.Context, expr string, instant bool) ([]series, 
 			found = append(found, one)
 		}
 	}
+	// Prometheus has no order for those of one moment.
+	slices.SortFunc(found, func(a, b series) int { return strings.Compare(fmt.Sprint(a.labels), fmt.Sprint(b.labels)) })
 	return found, nil
 }
 
