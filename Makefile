@@ -69,6 +69,7 @@ integration: gcc node iproute control-plane bin/tools/helm bin/tools/promtool bi
 		FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" FENCEDLEASE_PLUGIN="$(abspath bin/kubectl-fence-race)"; \
 	packages=$$(go list ./test/... | grep -Ev '/test/(load|leadership|e2e)$$'); \
 	go test -race -count=1 -p 2 -timeout 40m $$packages; \
+	(cd test/node && go test -race -count=1 -timeout 10m .); \
 	echo "integration: under load, and leaders that are paused, with the figures"; \
 	go test -race -count=1 -p 1 -v -timeout 40m ./test/leadership ./test/load
 

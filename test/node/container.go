@@ -44,18 +44,27 @@ func newContainer(p *pod, spec *corev1.Container, init bool) *container {
 	if init {
 		known = p.spec.Status.InitContainerStatuses
 	}
-	for _, s := range known { // under an earlier agent, which has taken it along
-		if s.Name == spec.Name && (s.State.Running != nil || s.State.Terminated != nil) {
-			c.begun, c.restarts = true, s.RestartCount
-			c.state = s.State
-			if s.State.Running != nil {
-				c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-					ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the node went away", StartedAt: s.State.Running.StartedAt, FinishedAt: metav1.Now(),
-				}}
-			}
+	for i := range known {
+		if known[i].Name == spec.Name {
+			c.recall(&known[i])
 		}
 	}
 	return c
+}
+
+// recall takes over what an earlier agent wrote. The container went with that agent.
+func (c *container) recall(s *corev1.ContainerStatus) {
+	c.last, c.restarts = s.LastTerminationState, s.RestartCount
+	c.begun = s.State.Waiting == nil || s.LastTerminationState.Terminated != nil
+	switch {
+	case s.State.Terminated != nil:
+		c.state = s.State
+	case s.State.Running != nil:
+		c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the node went away",
+			StartedAt: s.State.Running.StartedAt, FinishedAt: metav1.Now(),
+		}}
+	}
 }
 
 // run runs the container until it has ended for good, and says whether it succeeded.
@@ -71,13 +80,13 @@ func (c *container) run() bool {
 				backoff = firstBackoff
 			}
 			c.pod.change(func() {
-				c.last, c.restarts = c.state, c.restarts+1
+				c.last = c.state
 				c.wait("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
 			})
 			sleep(c.pod.wanted, backoff)
 			backoff = min(2*backoff, longestBackoff)
 			if c.pod.wanted.Err() != nil {
-				c.pod.change(func() { c.state, c.restarts = c.last, c.restarts-1 })
+				c.pod.change(func() { c.state = c.last })
 				break
 			}
 		}
@@ -87,6 +96,14 @@ func (c *container) run() bool {
 		}
 	}
 	return false
+}
+
+// begin counts an instance. The Pod's mutex is held.
+func (c *container) begin() {
+	if c.begun {
+		c.restarts++
+	}
+	c.begun = true
 }
 
 // again says whether the container is to be started again.
@@ -112,21 +129,21 @@ func (c *container) instance() error {
 		return err
 	}
 	defer c.closeLog(log)
-	begin := metav1.Now()
+	beginning := metav1.Now()
 	running, err := startProcess(c.pod.agent.spawner, c.pod.sandbox.netns, setup, log)
 	if err != nil {
 		c.pod.change(func() {
-			c.begun = true
+			c.begin()
 			c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: 128, Reason: "StartError", Message: err.Error(), StartedAt: begin, FinishedAt: metav1.Now(),
+				ExitCode: 128, Reason: "StartError", Message: err.Error(), StartedAt: beginning, FinishedAt: metav1.Now(),
 			}}
 		})
 		return nil
 	}
 	c.pod.change(func() {
-		c.begun = true
+		c.begin()
 		c.id = fmt.Sprintf("pid://%d", running.pid())
-		c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: begin}}
+		c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: beginning}}
 		c.started = c.spec.StartupProbe == nil
 		c.ready = c.started && c.spec.ReadinessProbe == nil && !c.init
 	})
@@ -139,7 +156,7 @@ func (c *container) instance() error {
 	probes.Go(func() { c.probe(ctx, unhealthy) })
 	c.await(running, unhealthy)
 	cancel()
-	c.ended(begin, running) // at once: no probe need return for it
+	c.ended(beginning, running) // at once: no probe need return for it
 	probes.Wait()
 	return nil
 }
@@ -183,7 +200,7 @@ func (c *container) terminate(ctx context.Context, running *process) {
 }
 
 // ended tells how an instance ended.
-func (c *container) ended(begin metav1.Time, running *process) {
+func (c *container) ended(beginning metav1.Time, running *process) {
 	code, signal := running.exit()
 	reason := "Completed"
 	if code != 0 {
@@ -195,7 +212,7 @@ func (c *container) ended(begin metav1.Time, running *process) {
 		c.started, c.ready = false, c.init && code == 0
 		c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			ExitCode: code, Signal: signal, Reason: reason, Message: message,
-			StartedAt: begin, FinishedAt: metav1.Now(), ContainerID: c.id,
+			StartedAt: beginning, FinishedAt: metav1.Now(), ContainerID: c.id,
 		}}
 	})
 }
@@ -214,15 +231,11 @@ func (c *container) succeeded() bool {
 // status is that of the container. The Pod's mutex is held.
 func (c *container) status() corev1.ContainerStatus {
 	started := c.started
-	s := corev1.ContainerStatus{
+	return corev1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image, ImageID: c.spec.Image, ContainerID: c.id,
 		State: c.state, LastTerminationState: c.last, RestartCount: c.restarts,
 		Ready: c.ready, Started: &started,
 	}
-	if c.pod.over && s.State.Waiting != nil && c.begun {
-		s.State = c.last
-	}
-	return s
 }
 
 // waiting is an error with the reason that a waiting container has for it.

@@ -1,13 +1,14 @@
 // Command testapp is what the containers of the tests run. It is linked statically,
 // and needs nothing of its image.
 //
-//	testapp serve        serve HTTP at :8080, until SIGTERM
+//	testapp serve        serve HTTP at :8080, or $PORT, until SIGTERM
 //	testapp deaf         the same, but pay no heed to SIGTERM
 //	testapp exit CODE    say so, and end
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -69,7 +70,7 @@ func serve(deaf bool) {
 	}))
 	mux.HandleFunc("GET /self", answer(func(r *http.Request) ([]byte, error) { return self(r.Context()) }))
 
-	server := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: ":" + cmp.Or(os.Getenv("PORT"), "8080"), Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		<-terminated
 		log.Print("SIGTERM")
