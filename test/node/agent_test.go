@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,4 +92,16 @@ func (a *testAgent) said() string {
 		return err.Error()
 	}
 	return string(data)
+}
+
+// Whoever is not root is told.
+func TestNotRoot(t *testing.T) {
+	t.Parallel()
+	command := exec.CommandContext(t.Context(), "/proc/self/exe", "--kubeconfig=none", "--dir=none")
+	command.Env = append(os.Environ(), agentVariable+"=yes")
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	output, err := command.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "run this as root") {
+		t.Errorf("%v: %s", err, output)
+	}
 }

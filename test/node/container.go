@@ -62,7 +62,7 @@ func (c *container) recall(s *corev1.ContainerStatus) {
 	case s.State.Running != nil:
 		c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the node went away",
-			StartedAt: s.State.Running.StartedAt, FinishedAt: metav1.Now(),
+			StartedAt: s.State.Running.StartedAt, FinishedAt: now(),
 		}}
 	}
 }
@@ -129,13 +129,13 @@ func (c *container) instance() error {
 		return err
 	}
 	defer c.closeLog(log)
-	beginning := metav1.Now()
+	beginning := now()
 	running, err := startProcess(c.pod.agent.spawner, c.pod.sandbox.netns, setup, log)
 	if err != nil {
 		c.pod.change(func() {
 			c.begin()
 			c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: 128, Reason: "StartError", Message: err.Error(), StartedAt: beginning, FinishedAt: metav1.Now(),
+				ExitCode: 128, Reason: "StartError", Message: err.Error(), StartedAt: beginning, FinishedAt: now(),
 			}}
 		})
 		return nil
@@ -212,7 +212,7 @@ func (c *container) ended(beginning metav1.Time, running *process) {
 		c.started, c.ready = false, c.init && code == 0
 		c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			ExitCode: code, Signal: signal, Reason: reason, Message: message,
-			StartedAt: beginning, FinishedAt: metav1.Now(), ContainerID: c.id,
+			StartedAt: beginning, FinishedAt: now(), ContainerID: c.id,
 		}}
 	})
 }

@@ -47,7 +47,7 @@ type mount struct {
 }
 
 // devices are those that every container has.
-var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
+var devices = []string{"null", "zero", "full", "random", "urandom"}
 
 // becomeContainer arranges the namespaces of the container, and becomes its program.
 func becomeContainer() {

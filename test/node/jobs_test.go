@@ -129,3 +129,20 @@ func TestDeletion(t *testing.T) {
 		})
 	}
 }
+
+// A log that is followed ends with its container.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.apply(`
+apiVersion: v1
+kind: Pod
+metadata: {name: app}
+spec: {restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: app, image: IMAGE, args: [deaf]}]}
+`)
+	s.pod("app", "ready", ready)
+	time.AfterFunc(time.Second, func() {
+		_, _ = plane.Kubectl(t.Context(), "--namespace="+s.namespace, "delete", "pod", "app", "--wait=false")
+	})
+	s.contains(s.kubectl("", "logs", "app", "--follow"), "serving", "SIGTERM")
+}

@@ -19,8 +19,8 @@
 //
 // What is not supported, and would change how a Pod behaves, is an error in the status
 // of the Pod, with the reason NotSupported. These alone are ignored:
-//   - resource requests and limits, priority and preemption, tolerations and taints,
-//     preferred affinity, topology spread (one node is always evenly filled), size
+//   - resource requests and limits, priority and preemption, tolerations, taints and
+//     cordons, preferred affinity, topology spread (one node is always evenly filled), size
 //     limits and medium of an emptyDir;
 //   - seccomp, AppArmor, SELinux; imagePullPolicy, imagePullSecrets;
 //   - everything about names: there is no DNS, no /etc/hosts, no /etc/resolv.conf, and

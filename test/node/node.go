@@ -7,6 +7,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,7 @@ func (a *agent) register(ctx context.Context, logPort int32) error {
 			corev1.ResourceMemory: resource.MustParse("32Gi"),
 			corev1.ResourcePods:   resource.MustParse("110"),
 		}
-		now := metav1.Now()
+		since := now()
 		node.Status = corev1.NodeStatus{
 			Capacity:    room,
 			Allocatable: room,
@@ -51,7 +52,7 @@ func (a *agent) register(ctx context.Context, logPort int32) error {
 			NodeInfo:        corev1.NodeSystemInfo{OperatingSystem: "linux", KubeletVersion: "v0.0.0-test"},
 			Conditions: []corev1.NodeCondition{{
 				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "AgentReady",
-				Message: "the agent runs", LastHeartbeatTime: now, LastTransitionTime: now,
+				Message: "the agent runs", LastHeartbeatTime: since, LastTransitionTime: since,
 			}},
 		}
 		a.node, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
@@ -78,13 +79,29 @@ func (a *agent) schedule(ctx context.Context, p *corev1.Pod) error {
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(a.node); err != nil {
 		return err
 	} else if !fits {
-		return fmt.Errorf("its nodeSelector or node affinity does not match the labels of the only node: %v", a.node.Labels)
+		return a.leave(ctx, p)
 	}
-	err := a.client.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{
+	return ignoreGone(a.client.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: a.name},
-	}, metav1.CreateOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or bound already
+	}, metav1.CreateOptions{}))
+}
+
+// leave says in the status of a Pod that it has to wait for another node.
+func (a *agent) leave(ctx context.Context, p *corev1.Pod) error {
+	left := p.DeepCopy()
+	setCondition(left, corev1.PodScheduled, false, corev1.PodReasonUnschedulable,
+		fmt.Sprintf("its nodeSelector or node affinity does not match the labels of the only node: %v", a.node.Labels))
+	if equality.Semantic.DeepEqual(left, p) {
+		return nil
+	}
+	_, err := a.client.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, left, metav1.UpdateOptions{})
+	return ignoreGone(err)
+}
+
+// ignoreGone makes no error of an object that is gone, or not what it was.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err

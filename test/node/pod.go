@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -45,7 +44,7 @@ type pod struct {
 
 func newPod(ctx context.Context, a *agent, spec *corev1.Pod) *pod {
 	p := &pod{
-		agent: a, spec: spec, latest: spec, started: metav1.Now(),
+		agent: a, spec: spec, latest: spec, started: now(),
 		dir:     filepath.Join(a.podsDir(), string(spec.UID)),
 		volumes: map[string]*volume{},
 		written: make(chan struct{}), changed: make(chan struct{}, 1),
@@ -227,12 +226,11 @@ func (p *pod) delete() error {
 	}
 	options := metav1.NewPreconditionDeleteOptions(string(p.spec.UID))
 	options.GracePeriodSeconds = new(int64)
-	err := p.agent.client.CoreV1().Pods(p.spec.Namespace).Delete(p.exists, p.spec.Name, *options)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return ignoreGone(p.agent.client.CoreV1().Pods(p.spec.Namespace).Delete(p.exists, p.spec.Name, *options))
 }
+
+// now is the time as it is stored: what is read again is equal to what was written.
+func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
 func seconds(n *int64) time.Duration {
 	if n == nil {

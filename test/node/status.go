@@ -161,7 +161,7 @@ func setCondition(stored *corev1.Pod, kind corev1.PodConditionType, is bool, rea
 	}
 	c := &(*conditions)[i]
 	if c.Status != status {
-		c.LastTransitionTime = metav1.Now()
+		c.LastTransitionTime = now()
 	}
 	c.Status, c.Reason, c.Message, c.ObservedGeneration = status, reason, message, stored.Generation
 }

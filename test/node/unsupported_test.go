@@ -38,6 +38,9 @@ func TestComplaints(t *testing.T) {
 	s.pod("no-program", "failed", func(p *corev1.Pod) bool {
 		return p.Status.Phase == corev1.PodFailed && p.Status.ContainerStatuses[0].State.Terminated.Reason == "StartError"
 	})
-	s.pod("no-node", "nowhere", func(p *corev1.Pod) bool { return p.Spec.NodeName == "" })
+	s.pod("no-node", "nowhere", func(p *corev1.Pod) bool {
+		c := p.Status.Conditions
+		return p.Spec.NodeName == "" && len(c) == 1 && c[0].Reason == corev1.PodReasonUnschedulable
+	})
 	s.kubectl("", "delete", "pods", "--all", "--timeout=20s")
 }
