@@ -77,6 +77,10 @@ integration: gcc node iproute control-plane bin/tools/helm bin/tools/promtool bi
 e2e: iproute control-plane bin/tools/helm bin/manager bin/kubectl-fence bin/test-node ## Install the chart on a node, upgrade it under load, uninstall it; as root, on Linux
 	$(WITH_ASSETS) go test -count=1 -v -timeout 20m ./test/e2e
 
+.PHONY: pictures
+pictures: bin/tools/prometheus bin/tools/pictures ## The same, with a Prometheus that reads along: docs/dashboard is drawn from it
+	FENCEDLEASE_PICTURES="$(abspath docs/dashboard)" $(MAKE) e2e
+
 ##@ Build
 
 .PHONY: build

@@ -53,10 +53,10 @@ func edit(t *testing.T, file, old, with string) {
 }
 
 // noted tries a dry run with the new field.
-func noted(t *testing.T, w *suite.World) (string, error) {
+func noted(t *testing.T, namespace string) (string, error) {
 	t.Helper()
 	return tryShell(t, "kubectl apply --validate=strict --server-side --dry-run=server --filename=- <<'EOF'\n"+
-		"{apiVersion: fencedlease.io/v1alpha1, kind: FencedLease, metadata: {name: noted, namespace: "+w.Namespace+"}, spec: {note: hello}}\nEOF\n")
+		"{apiVersion: fencedlease.io/v1alpha1, kind: FencedLease, metadata: {name: noted, namespace: "+namespace+"}, spec: {note: hello}}\nEOF\n")
 }
 
 // replicasServe is the authority that all replicas serve a certificate of; empty if
@@ -134,15 +134,16 @@ func onlyAdded(t *testing.T, before, added []string) error {
 // logs are the last words of everybody, for whoever looks into a failure.
 func logs(t *testing.T) string {
 	t.Helper()
-	text, err := tryShell(t, "kubectl get pods --all-namespaces --output wide; kubectl get events --namespace "+namespace+" --sort-by .metadata.creationTimestamp | tail -20")
-	text += fmt.Sprintln(err)
+	var text strings.Builder
+	said, err := tryShell(t, "kubectl get pods --all-namespaces --output wide; kubectl get events --namespace "+namespace+" --sort-by .metadata.creationTimestamp | tail -20")
+	fmt.Fprintln(&text, said, err)
 	files, _ := filepath.Glob(filepath.Join(podsDir(), "*.log"))
 	for _, file := range append(files, filepath.Join(plane.Dir, "test-node.log")) {
 		data, err := os.ReadFile(file)
 		lines := strings.Split(string(data), "\n")
-		text += fmt.Sprintf("--- %s %v\n%s\n", filepath.Base(file), err, strings.Join(lines[max(0, len(lines)-15):], "\n"))
+		fmt.Fprintf(&text, "--- %s %v\n%s\n", filepath.Base(file), err, strings.Join(lines[max(0, len(lines)-15):], "\n"))
 	}
-	return text
+	return text.String()
 }
 
 // kubectlDir is where kubectl is.

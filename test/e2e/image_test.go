@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,15 +55,15 @@ func layOut(dockerfile, dir string) error {
 	return describe(dir, config)
 }
 
-// layOutElector makes an image of examples/elector.
-func layOutElector(ctx context.Context, dir string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "rootfs", "elector"), "./examples/elector")
+// layOutExample makes an image of an example.
+func layOutExample(ctx context.Context, name, dir string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "rootfs", name), "./examples/"+name)
 	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the elector: %w\n%s", err, output)
+		return fmt.Errorf("build examples/%s: %w\n%s", name, err, output)
 	}
-	return describe(dir, imageConfig{User: "65532:65532", Entrypoint: []string{"/elector"}})
+	return describe(dir, imageConfig{User: "65532:65532", Entrypoint: []string{"/" + name}})
 }
 
 func describe(dir string, config imageConfig) error {
@@ -75,20 +74,10 @@ func describe(dir string, config imageConfig) error {
 	return os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600)
 }
 
-// copyFile copies a program.
+// copyFile copies a program, for every user to run.
 func copyFile(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
+	if output, err := exec.Command("install", "-D", "--mode=755", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, output)
 	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return nil
 }

@@ -20,23 +20,24 @@ const namespace = "fencedlease-system"
 func TestInstallation(t *testing.T) {
 	page := readPage(t)
 	before := everything(t)
-	var guarded *suite.World // with a guarded ConfigMap, state, that outlives all steps
+	var guarded string // a namespace with a guarded ConfigMap, state, that outlives all steps
 
-	for _, step := range []struct {
+	type step struct {
 		name string
 		do   func(t *testing.T)
-	}{
+	}
+	steps := []step{
 		{"install", func(t *testing.T) {
 			said := page.do(t, "Install")
 			if !strings.Contains(said, "is installed in namespace "+namespace+", and usable") {
 				t.Errorf("helm install said\n%s", said)
 			}
 			// --wait means usable: this needs no patience.
-			guarded = suite.In(t, plane)
-			worker := guarded.Pod("worker")
-			guarded.FencedLease("state")
-			guarded.Guarded("state", "state", worker.Acquire("state", "worker"))
-			suite.Refused(t, guarded.Admin.Modify("state", suite.Balance("9")), 428, fence.ReasonRequired)
+			w := suite.In(t, plane)
+			guarded = w.Namespace
+			w.FencedLease("state")
+			w.Guarded("state", "state", w.Pod("worker").Acquire("state", "worker"))
+			suite.Refused(t, w.Admin.Modify("state", suite.Balance("9")), 428, fence.ReasonRequired)
 			t.Log(shell(t, "kubectl get pods,endpointslices --namespace "+namespace+" --output wide"))
 		}},
 		{"helm test", func(t *testing.T) { t.Log(page.do(t, "See that it works")) }},
@@ -81,15 +82,24 @@ func TestInstallation(t *testing.T) {
 				t.Errorf("the new field of the CRD, after a rollback: %v\n%s", err, said)
 			}
 		}},
+	}
+	if os.Getenv(picturesVariable) != "" {
+		pictures := takePictures(t)
+		steps = append(steps, step{"what the dashboard shows beside", everythingElse}, step{"pictures", pictures.draw})
+	}
+	steps = append(steps, []step{
 		{"uninstall", func(t *testing.T) {
-			suite.Refused(t, guarded.Admin.Modify("state", suite.Balance("9")), 428, fence.ReasonRequired)
+			w := suite.In(t, plane).Elsewhere(guarded)
+			suite.Refused(t, w.Admin.Modify("state", suite.Balance("9")), 428, fence.ReasonRequired)
 			page.do(t, "Uninstall")
-			suite.Admitted(t, guarded.Admin.Modify("state", suite.Balance("free")))
-			guarded.Eventually("nothing is left but the CRD", func() error { return onlyAdded(t, before, kept) })
-			suite.Admitted(t, guarded.Admin.Modify("state", suite.Balance("as a bird")))
+			suite.Admitted(t, w.Admin.Modify("state", suite.Balance("free")))
+			w.Eventually("nothing is left but the CRD", func() error { return onlyAdded(t, before, kept) })
+			suite.Admitted(t, w.Admin.Modify("state", suite.Balance("as a bird")))
 		}},
 		{"the page", page.complete},
-	} {
+	}...)
+
+	for _, step := range steps {
 		begin := time.Now()
 		fmt.Fprintf(os.Stderr, "e2e: %s …\n", step.name)
 		if !t.Run(step.name, step.do) {

@@ -22,12 +22,14 @@ import (
 // insideVariable tells a test process that it is in namespaces of its own.
 const insideVariable = "FENCEDLEASE_E2E_INSIDE"
 
-// The images of the node, by name: what is to be installed, its next version, and a
-// program with client-go's own election.
+// The images of the node, by name: what is to be installed, its next version, and two
+// of the examples.
 const (
 	image     = "fencedlease:v0.1.0" // as the chart has it by default
 	nextImage = "fencedlease:" + nextVersion
-	elector   = "elector:latest"
+
+	elector       = "elector:latest"
+	accountsImage = "accounts:latest"
 )
 
 var (
@@ -100,20 +102,23 @@ func run(m *testing.M) (code int, err error) {
 
 // startNode starts the node with all images.
 func startNode(ctx context.Context) (*process.Process, error) {
-	ours, candidates := filepath.Join(plane.Dir, "image"), filepath.Join(plane.Dir, "elector")
+	ours := filepath.Join(plane.Dir, "image")
 	if err := layOut(filepath.Join(root, "Dockerfile"), ours); err != nil {
 		return nil, err
 	}
-	if err := layOutElector(ctx, candidates); err != nil {
-		return nil, err
+	args := []string{"--kubeconfig=" + plane.KubeconfigPath, "--dir=" + podsDir(), "--image=" + image + "=" + ours, "--image=" + nextImage + "=" + ours}
+	for name, example := range map[string]string{elector: "elector", accountsImage: "manager"} {
+		dir := filepath.Join(plane.Dir, "example-"+example)
+		if err := layOutExample(ctx, example, dir); err != nil {
+			return nil, err
+		}
+		args = append(args, "--image="+name+"="+dir)
 	}
 	program := filepath.Join(root, "bin", "test-node")
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("%w; `make e2e` builds it", err)
 	}
-	return process.Start(plane.Dir, "test-node", program, filepath.Join(plane.Dir, "test-node.log"),
-		"--kubeconfig="+plane.KubeconfigPath, "--dir="+podsDir(),
-		"--image="+image+"="+ours, "--image="+nextImage+"="+ours, "--image="+elector+"="+candidates)
+	return process.Start(plane.Dir, "test-node", program, filepath.Join(plane.Dir, "test-node.log"), args...)
 }
 
 // podsDir has what the Pods have written.

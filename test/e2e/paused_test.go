@@ -103,13 +103,13 @@ func says(w *suite.World, pod string, parts ...string) {
 func said(w *suite.World, pod string) string {
 	files, err := filepath.Glob(filepath.Join(podsDir(), w.Namespace+"_"+pod+"_*.log"))
 	w.Must(err)
-	text := ""
+	var text strings.Builder
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		w.Must(err)
-		text += string(data)
+		text.Write(data)
 	}
-	return text
+	return text.String()
 }
 
 // pod is a Pod with a container that runs.
