@@ -33,6 +33,9 @@ type agent struct {
 	spawner *spawner
 	network *network
 	node    *corev1.Node
+	// apiServer has the variables by which containers find the API server. It need not
+	// be there for a container to be started again.
+	apiServer map[string]string
 
 	mu   sync.Mutex
 	pods map[types.UID]*pod
@@ -78,6 +81,9 @@ func (a *agent) run(ctx context.Context) (err error) {
 	}
 	if err := a.register(ctx, port); err != nil {
 		return fmt.Errorf("register the node: %w", err)
+	}
+	if a.apiServer, err = a.findAPIServer(ctx); err != nil {
+		return err
 	}
 	a.wg.Go(func() { a.heartbeat(ctx) })
 	return a.watch(ctx)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +62,35 @@ spec: {restartPolicy: Never, containers: [{name: app, image: IMAGE}]}
 		}
 	}
 	s.kubectl("", "delete", "pod", "app", "once", "--grace-period=1")
+}
+
+// A node does without the API server: what runs goes on, and what ends is started again.
+func TestOutage(t *testing.T) {
+	s := newScene(t)
+	s.apply(`
+apiVersion: v1
+kind: Pod
+metadata: {name: app}
+spec: {containers: [{name: app, image: IMAGE, readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}}]}
+`)
+	p := s.pod("app", "ready", ready)
+	var apiServer int
+	file, err := os.ReadFile(filepath.Join(plane.Dir, "kube-apiserver.pid"))
+	s.must(err)
+	s.must(fmt.Sscan(string(file), &apiServer))
+
+	s.must(syscall.Kill(apiServer, syscall.SIGSTOP))
+	defer func() { s.must(syscall.Kill(apiServer, syscall.SIGCONT)) }()
+	s.must(kill(s.pid(p)))
+	s.eventually("it to run again", func() error {
+		if alive(s.pid(p)) {
+			return errors.New("it is still there")
+		}
+		_, err := call(t.Context(), p.Status.PodIP, "GET", "/ready")
+		return err
+	})
+	s.must(syscall.Kill(apiServer, syscall.SIGCONT))
+	s.pod("app", "ready again", func(p *corev1.Pod) bool { return ready(p) && p.Status.ContainerStatuses[0].RestartCount == 1 })
 }
 
 // leftovers are what is there only as long as there are Pods: interfaces, processes of

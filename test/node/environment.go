@@ -18,16 +18,8 @@ import (
 
 // environment has the variables that Kubernetes sets, as opposed to the image.
 func (c *container) environment(ctx context.Context) (map[string]string, error) {
-	values := map[string]string{"HOSTNAME": cmp.Or(c.pod.spec.Spec.Hostname, c.pod.spec.Name)}
-	service, err := c.pod.agent.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("the address of the API server: %w", err)
-	}
-	values["KUBERNETES_SERVICE_HOST"] = service.Spec.ClusterIP
-	for _, port := range service.Spec.Ports {
-		values["KUBERNETES_SERVICE_PORT"] = strconv.Itoa(int(port.Port))
-		values["KUBERNETES_SERVICE_PORT_"+strings.ToUpper(port.Name)] = strconv.Itoa(int(port.Port))
-	}
+	values := maps.Clone(c.pod.agent.apiServer)
+	values["HOSTNAME"] = cmp.Or(c.pod.spec.Spec.Hostname, c.pod.spec.Name)
 	for _, from := range c.spec.EnvFrom {
 		all, err := c.pod.envFrom(ctx, from)
 		if err != nil {
@@ -40,6 +32,7 @@ func (c *container) environment(ctx context.Context) (map[string]string, error) 
 	for _, variable := range c.spec.Env {
 		value, found := expand(variable.Value, values), true
 		if variable.ValueFrom != nil {
+			var err error
 			if value, found, err = c.valueFrom(ctx, variable.ValueFrom); err != nil {
 				return nil, fmt.Errorf("variable %s: %w", variable.Name, err)
 			}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -11,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -58,6 +61,24 @@ func (a *agent) register(ctx context.Context, logPort int32) error {
 		a.node, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
 		return err
 	})
+}
+
+// findAPIServer waits for the Service that the API server makes for itself.
+func (a *agent) findAPIServer(ctx context.Context) (map[string]string, error) {
+	var service *corev1.Service
+	err := wait.PollUntilContextTimeout(ctx, retryPeriod/10, requestTimeout, true, func(ctx context.Context) (found bool, err error) {
+		service, err = a.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+		return err == nil, ignoreGone(err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for the Service kubernetes: %w", err)
+	}
+	variables := map[string]string{"KUBERNETES_SERVICE_HOST": service.Spec.ClusterIP}
+	for _, port := range service.Spec.Ports {
+		variables["KUBERNETES_SERVICE_PORT"] = strconv.Itoa(int(port.Port))
+		variables["KUBERNETES_SERVICE_PORT_"+strings.ToUpper(port.Name)] = strconv.Itoa(int(port.Port))
+	}
+	return variables, nil
 }
 
 // heartbeat renews the Lease of the node until the context ends.
