@@ -50,7 +50,7 @@ type pictures struct {
 // takePictures starts the Prometheus; it ends with the test.
 func takePictures(t *testing.T) *pictures {
 	t.Helper()
-	p := &pictures{out: os.Getenv(picturesVariable), dir: filepath.Join(plane.Dir, "prometheus"), begin: time.Now()}
+	p := &pictures{out: os.Getenv(picturesVariable), dir: filepath.Join(plane.Dir, "prometheus-files"), begin: time.Now()}
 	server := strings.TrimSuffix(strings.TrimPrefix(plane.Admin.Host, "https://"), "/")
 	for name, data := range map[string][]byte{
 		"ca.crt": plane.Admin.CAData, "client.crt": plane.Admin.CertData, "client.key": plane.Admin.KeyData,
