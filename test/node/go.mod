@@ -13,7 +13,7 @@ require (
 	k8s.io/component-helpers v0.37.2
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
-	sigs.k8s.io/controller-runtime v0.25.3
+	sigs.k8s.io/controller-runtime v0.25.2
 )
 
 require (
