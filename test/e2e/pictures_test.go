@@ -159,10 +159,10 @@ func everythingElse(t *testing.T) {
 	w.Guarded("tried", "lenient", w.Admin.Acquire("lenient", "administrator"))
 	for n := range 20 {
 		for range 3 {
-			suite.Refused(t, w.Admin.Modify("account", suite.Balance(strconv.Itoa(n))), 428, fence.ReasonRequired)
+			suite.Refused(t, w.Admin.Modify("account", suite.Balance(strconv.Itoa(n+1))), 428, fence.ReasonRequired)
 		}
 		suite.Refused(t, client.NewDryRunClient(w.Admin).Patch(w.Ctx, w.GetConfigMap("account"), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"balance":"7"}}`))), 428, fence.ReasonRequired)
-		suite.Admitted(t, w.Admin.Modify("tried", suite.Balance(strconv.Itoa(n))))
+		suite.Admitted(t, w.Admin.Modify("tried", suite.Balance(strconv.Itoa(n+1))))
 		time.Sleep(500 * time.Millisecond)
 	}
 	suite.Admitted(t, w.Admin.Modify("account", suite.Balance("8"), suite.Annotation(v1alpha1.AnnotationBypass, "a picture of it")))
