@@ -3,7 +3,6 @@ package chart
 import (
 	"encoding/json"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +27,12 @@ func (r right) String() string {
 		text += " in " + r.namespace
 	}
 	return text
+}
+
+// kind is what requests that need it have in common, wherever and whatever they are
+// about.
+func (r right) kind() string {
+	return right{verb: r.verb, group: r.group, resource: r.resource}.String()
 }
 
 // covers says whether the right is enough for what a request needs.
@@ -68,6 +73,7 @@ type request struct {
 	Annotations    map[string]string
 }
 
+// needs is the right that the request needs; discovery needs none.
 func (r request) needs() right {
 	resource := r.ObjectRef.Resource
 	if r.ObjectRef.Subresource != "" {
@@ -96,6 +102,9 @@ func requests(t *testing.T, serviceAccount string) []request {
 	return found
 }
 
+// allowed says whether the API server let the request through.
+func (r request) allowed() bool { return r.Annotations["authorization.k8s.io/decision"] == "allow" }
+
 // noDenials: the rights of the manager were enough for all that it did, but for so
 // many requests in the beginning.
 func noDenials(t *testing.T, before int) {
@@ -105,44 +114,8 @@ func noDenials(t *testing.T, before int) {
 		t.Errorf("there are %d requests", len(made))
 	}
 	for _, r := range made {
-		if r.Annotations["authorization.k8s.io/decision"] != "allow" {
+		if !r.allowed() {
 			t.Errorf("the manager may not %s %s: %s", r.Verb, r.RequestURI, r.Annotations["authorization.k8s.io/reason"])
 		}
-	}
-}
-
-// everybodys are what every service account may do, whatever its roles.
-var everybodys = []right{{verb: "create", group: "authentication.k8s.io", resource: "selfsubjectreviews"}}
-
-// allRightsUsed: every right that the roles of these service accounts give was used,
-// and no request was allowed for another reason than these roles.
-func allRightsUsed(t *testing.T, accounts ...string) {
-	t.Helper()
-	rendered := releaseManifest(t)
-	for _, account := range accounts {
-		rights := slices.Concat(granted(t, rendered.get(t, "ClusterRole/"+account)), granted(t, rendered.get(t, "Role/"+account)))
-		used := make([]bool, len(rights))
-		made := requests(t, account)
-		for _, r := range made {
-			if r.ObjectRef == nil || r.ObjectRef.Resource == "" {
-				continue // discovery
-			}
-			need := r.needs()
-			covered := slices.ContainsFunc(everybodys, func(e right) bool { return e.covers(need) })
-			for i := range rights {
-				if rights[i].covers(need) {
-					covered, used[i] = true, true
-				}
-			}
-			if !covered {
-				t.Errorf("no role of %s has the right to %s: %s", account, need, r.Annotations["authorization.k8s.io/reason"])
-			}
-		}
-		for i := range rights {
-			if !used[i] {
-				t.Errorf("%s never needed the right to %s", account, rights[i])
-			}
-		}
-		t.Logf("%s: %d rights, %d requests", account, len(rights), len(made))
 	}
 }
