@@ -27,7 +27,7 @@ func main() {
 			{5, "timeoutSeconds: 5", "timeoutSeconds: {{ int .Values.webhooks.timeoutSeconds }}"},
 		}},
 		{name: "rbac", from: []string{"rbac/role.yaml"}, conditions: []condition{
-			{"# main.go, --cert-rotation:", `eq .Values.certificates.mode "self"`, 2},
+			{"# main.go, --cert-rotation:", `eq .Values.certificates.mode "self"`, 3},
 		}},
 		{name: "aggregate", from: []string{"rbac/aggregate.yaml"}, when: ".Values.rbac.aggregate"},
 		{name: "flowcontrol", from: []string{"flowcontrol/prioritylevelconfiguration.yaml", "flowcontrol/flowschema.yaml"}},

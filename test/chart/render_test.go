@@ -368,7 +368,7 @@ func TestTwoRendersAreIdentical(t *testing.T) {
 }
 
 // TestEveryRuleHasAReason: a comment over each rule of each role says which code
-// needs it. Two rules in a row may share one.
+// needs it, and that code is there.
 func TestEveryRuleHasAReason(t *testing.T) {
 	text, err := template(t)
 	if err != nil {
@@ -380,16 +380,23 @@ func TestEveryRuleHasAReason(t *testing.T) {
 		if !ok || !strings.Contains(document, "rbac.authorization.k8s.io/v1\nkind:") || strings.Contains(document, "/aggregate-to-") {
 			continue
 		}
-		commented := false
+		comment := ""
 		for line := range strings.Lines(list) {
 			switch {
 			case strings.HasPrefix(line, "#"):
-				commented = commented || strings.Contains(line, ".go") || strings.HasPrefix(line, "# controllers")
+				comment += line
 			case strings.HasPrefix(line, "- "):
 				rules++
-				if !commented {
-					t.Errorf("nothing says which code needs\n%s", list)
+				needs := code.FindAllString(comment, -1)
+				if len(needs) == 0 {
+					t.Errorf("nothing says which code needs %sin\n%s", line, list)
 				}
+				for _, file := range needs {
+					if _, err := os.Stat(path(t, strings.Split(file, "/")...)); err != nil {
+						t.Errorf("what needs %sis not there: %v", line, err)
+					}
+				}
+				comment = ""
 			}
 		}
 	}
@@ -397,6 +404,9 @@ func TestEveryRuleHasAReason(t *testing.T) {
 		t.Errorf("there are %d rules", rules)
 	}
 }
+
+// code is what a comment names: a file, or the package of the controllers.
+var code = regexp.MustCompile(`\b[\w/-]+\.go\b|\bcontrollers\b`)
 
 // TestLint has no finding, not even a warning.
 func TestLint(t *testing.T) {
