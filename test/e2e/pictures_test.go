@@ -115,10 +115,12 @@ func (p *pictures) follow(ctx context.Context, admin client.Client) {
 	}
 }
 
-// draw draws the dashboard with what there was since the beginning.
+// draw draws the dashboard with what there was since the beginning. No alert fires in
+// so short a time but for information; and a candidate of examples/manager ends, with
+// its metrics, when a write of its is refused.
 func (p *pictures) draw(t *testing.T) {
 	t.Helper()
-	t.Log(shell(t, fmt.Sprintf("bin/tools/pictures --dashboard charts/fencedlease/files/dashboard.json --prometheus http://%s --from %d --out %s --allow-empty 'Alerts'",
+	t.Log(shell(t, fmt.Sprintf("bin/tools/pictures --dashboard charts/fencedlease/files/dashboard.json --prometheus http://%s --from %d --out %s --allow-empty Alerts --allow-empty 'Writes refused to candidates'",
 		prometheusAddress, p.begin.Unix(), p.out)))
 }
 
@@ -169,14 +171,8 @@ func everythingElse(t *testing.T) {
 	if err := w.Admin.Delete(w.Ctx, w.Lease("payments")); err == nil {
 		t.Error("a fenced Lease was deleted")
 	}
-	for range 3 {
-		// Somebody takes the Lease, and the candidate, which does not know yet, writes.
-		next := w.Admin.Acquire("payments", "somebody")
-		_ = w.Admin.Modify("account", suite.Token(next.String()), func(o client.Object) {
-			if cm, ok := o.(*corev1.ConfigMap); ok {
-				cm.Data["wanted"] = next.String()
-			}
-		})
+	for range 2 {
+		w.Admin.Acquire("payments", "somebody") // who does not renew: candidates wait for the end of it
 		time.Sleep(20 * time.Second)
 	}
 }
