@@ -44,7 +44,6 @@ func TestInstallation(t *testing.T) {
 		{"a paused leader", pausedLeader},
 		{"Pods deleted one after the other", func(t *testing.T) { underLoad(t, lossless, func(*suite.World) { deletePods(t) }) }},
 		{"rollout restart", func(t *testing.T) { underLoad(t, lossless, func(*suite.World) { page.do(t, "Restart") }) }},
-		{"a replica is killed", func(t *testing.T) { underLoad(t, crash, killReplica) }},
 		{"another authority", func(t *testing.T) {
 			underLoad(t, lossless, func(w *suite.World) {
 				old := replicasServe(w)
@@ -82,6 +81,8 @@ func TestInstallation(t *testing.T) {
 				t.Errorf("the new field of the CRD, after a rollback: %v\n%s", err, said)
 			}
 		}},
+		// Last: who comes after a leader that was killed waits for the end of its Lease.
+		{"a replica is killed", func(t *testing.T) { underLoad(t, crash, killReplica) }},
 	}
 	if os.Getenv(picturesVariable) != "" {
 		pictures := takePictures(t)
