@@ -30,20 +30,22 @@ const (
 	// authorities bounds how many are trusted, if one follows another.
 	authorities = 4
 
+	// annotationSince, on a webhook configuration, is since when the newest authority is
+	// registered there.
+	annotationSince = "fencedlease.io/authority-since"
+
 	// conflictPause lets the watch catch up with whoever was faster.
 	conflictPause = 200 * time.Millisecond
 )
 
 // registrar registers the authority of the Secret in the webhook configurations, and
 // takes those before it off a while later: until then there may be replicas that
-// serve a certificate of theirs.
+// serve a certificate of theirs. A configuration says itself since when, so that it
+// does not begin anew with each leader.
 type registrar struct {
 	client client.Client // reads from a watch
 	secret types.NamespacedName
 	now    func() time.Time
-
-	newest []byte    // PEM
-	since  time.Time // when this process first saw it
 }
 
 // addAuthority adds it to a manager, on the replica that leads if it is so.
@@ -61,58 +63,86 @@ func addAuthority(mgr manager.Manager, secret types.NamespacedName, oneReplica b
 }
 
 // Reconcile brings all webhooks into step with the Secret.
-func (a *registrar) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (r *registrar) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
-	if err := a.client.Get(ctx, a.secret, secret); err != nil {
+	if err := r.client.Get(ctx, r.secret, secret); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	newest := secret.Data["ca.crt"]
-	if len(newest) == 0 {
-		return reconcile.Result{}, nil // rotation fills it in a moment
+	if len(join(newest, nil, r.now())) == 0 {
+		return reconcile.Result{}, nil // rotation makes one in a moment
 	}
-	if !bytes.Equal(newest, a.newest) {
-		a.newest, a.since = newest, a.now()
-	}
-	left := overlap - a.now().Sub(a.since)
+	var result reconcile.Result
 	var errs []error
 	for _, configuration := range []client.Object{
 		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
 	} {
-		errs = append(errs, a.register(ctx, configuration, left > 0))
+		again, err := r.register(ctx, configuration, newest)
+		if apierrors.IsConflict(err) {
+			again, err = conflictPause, nil
+		}
+		errs = append(errs, err)
+		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+			result.RequeueAfter = again
+		}
 	}
-	err := errors.Join(errs...)
-	switch {
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: conflictPause}, nil
-	case err != nil:
+	if err := errors.Join(errs...); err != nil {
 		return reconcile.Result{}, err
-	case left > 0:
-		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	return reconcile.Result{}, nil
+	return result, nil
 }
 
-// register brings one of the configurations into step. Where it is missing, somebody
-// takes the installation away.
-func (a *registrar) register(ctx context.Context, configuration client.Object, keep bool) error {
-	if err := a.client.Get(ctx, types.NamespacedName{Name: configurations}, configuration); err != nil {
-		return client.IgnoreNotFound(err)
+// register brings one of the configurations into step, and says after which time there
+// is something to do again, if any. Where the configuration is missing, somebody takes
+// the installation away.
+func (r *registrar) register(ctx context.Context, configuration client.Object, newest []byte) (again time.Duration, err error) {
+	if err := r.client.Get(ctx, types.NamespacedName{Name: configurations}, configuration); err != nil {
+		return 0, client.IgnoreNotFound(err)
 	}
+	if configuration.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	bundles := bundlesOf(configuration)
+	since := r.since(configuration, bundles, newest)
+	left := overlap - r.now().Sub(since)
 	changed := false
-	for _, bundle := range bundlesOf(configuration) {
-		want := a.newest
-		if keep {
-			want = join(a.newest, *bundle, a.now())
+	for _, bundle := range bundles {
+		var earlier []byte
+		if left > 0 {
+			earlier = *bundle
 		}
-		if !bytes.Equal(*bundle, want) {
+		if want := join(newest, earlier, r.now()); !bytes.Equal(*bundle, want) {
 			*bundle, changed = want, true
 		}
 	}
-	if !changed || configuration.GetDeletionTimestamp() != nil {
-		return nil
+	annotations := configuration.GetAnnotations()
+	if said := since.UTC().Format(time.RFC3339); annotations[annotationSince] != said {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[annotationSince] = said
+		configuration.SetAnnotations(annotations)
+		changed = true
 	}
-	ctrl.Log.Info("the authority of the webhooks is registered", "in", fmt.Sprintf("%T", configuration), "besideEarlierOnes", keep)
-	return a.client.Update(ctx, configuration, client.FieldOwner(certFieldOwner))
+	if changed {
+		ctrl.Log.Info("the authority of the webhooks is registered", "in", fmt.Sprintf("%T", configuration), "besideEarlierOnes", left > 0)
+		err = r.client.Update(ctx, configuration, client.FieldOwner(certFieldOwner))
+	}
+	return max(left, 0), err
+}
+
+// since is when the newest authority was registered in a configuration: now, if it is
+// not, or if that is not known.
+func (r *registrar) since(configuration client.Object, bundles []*[]byte, newest []byte) time.Time {
+	now := r.now()
+	registered := slices.ContainsFunc(bundles, func(bundle *[]byte) bool {
+		return bytes.HasPrefix(*bundle, join(newest, nil, now))
+	})
+	since, err := time.Parse(time.RFC3339, configuration.GetAnnotations()[annotationSince])
+	if !registered || err != nil || since.After(now) {
+		return now
+	}
+	return since
 }
 
 // bundlesOf are the authorities of all webhooks of a configuration.
@@ -134,18 +164,17 @@ func bundlesOf(configuration client.Object) []*[]byte {
 // join puts the newest authority before those that are registered, without what has
 // ended, what is no certificate, and what is too many.
 func join(newest, registered []byte, now time.Time) []byte {
-	joined := slices.Clone(newest)
+	var joined []byte
 	seen := map[string]bool{}
-	for block, rest := pem.Decode(newest); block != nil; block, rest = pem.Decode(rest) {
-		seen[string(block.Bytes)] = true
-	}
-	for block, rest := pem.Decode(registered); block != nil && len(seen) < authorities; block, rest = pem.Decode(rest) {
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil || now.After(certificate.NotAfter) || seen[string(block.Bytes)] {
-			continue
+	for i, bundle := range [][]byte{newest, registered} {
+		for block, rest := pem.Decode(bundle); block != nil && len(seen) < authorities; block, rest = pem.Decode(rest) {
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if err != nil || seen[string(block.Bytes)] || i > 0 && now.After(certificate.NotAfter) {
+				continue
+			}
+			seen[string(block.Bytes)] = true
+			joined = append(joined, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 		}
-		seen[string(block.Bytes)] = true
-		joined = append(joined, pem.EncodeToMemory(block)...)
 	}
 	return joined
 }

@@ -16,6 +16,9 @@ import (
 // meet a certificate of which it has not heard.
 const settle = 5 * time.Second
 
+// lookTimeout bounds a look at what a watch knows, which waits for the watch to begin.
+const lookTimeout = 100 * time.Millisecond
+
 // ServingCertificate is what the webhooks serve: of the certificates that were found
 // in the directory, the newest that the registered authorities prove. A certificate
 // of a new authority may arrive before that authority is registered, since the
@@ -78,10 +81,18 @@ func (s *ServingCertificate) choose(ctx context.Context) (*tls.Certificate, erro
 
 // due says whether the newest certificate takes the place of the one that is served.
 func (s *ServingCertificate) due(ctx context.Context, newest *tls.Certificate) bool {
-	callers, err := callersOf(ctx, s.configurations)
 	now := s.now()
-	if s.served == nil || err != nil || !proved(callers, s.served, now) {
+	if s.served == nil || now.After(s.served.Leaf.NotAfter) {
 		return true // nothing is lost by it
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	callers, err := callersOf(ctx, s.configurations)
+	if err != nil {
+		return false // the watch will know more
+	}
+	if !proved(callers, s.served, now) {
+		return true
 	}
 	if newest != s.waiting {
 		ctrl.Log.Info("a new certificate is there; the one before is served until the authority of the new one is registered")

@@ -50,7 +50,7 @@ func TestServingCertificate(t *testing.T) {
 		"the old one ended":                        {signer: after, trust: trusting(before.pem), days: -1, want: true},
 		"nothing is registered":                    {signer: after, trust: &known{}, days: 30, later: settle, want: true},
 		"the API server's own roots":               {signer: after, trust: trusting(nil), days: 30, later: settle, want: true},
-		"the configurations are not known":         {signer: after, trust: &known{err: errors.New("no watch")}, days: 30, want: true},
+		"the configurations are not known":         {signer: after, trust: &known{err: errors.New("no watch")}, days: 30, later: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, next := before.issue(t, tc.days), tc.signer.issue(t, 60)

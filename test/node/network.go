@@ -59,27 +59,32 @@ type sandbox struct {
 }
 
 // connect makes the network of a Pod.
-func (n *network) connect(ctx context.Context, p *corev1.Pod) (s *sandbox, err error) {
-	s = &sandbox{network: n, link: "veth" + strings.ReplaceAll(string(p.UID), "-", "")[:10]}
+func (n *network) connect(ctx context.Context, p *corev1.Pod) (*sandbox, error) {
+	s := &sandbox{network: n, link: "veth" + strings.ReplaceAll(string(p.UID), "-", "")[:10]}
+	var err error
 	if s.netns, err = n.spawner.makeNamespace(); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
-		}
-	}()
+	if err := s.join(ctx, fullName(p)); err != nil {
+		return nil, errors.Join(err, s.close(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// join gives the namespace an address on the bridge.
+func (s *sandbox) join(ctx context.Context, name string) (err error) {
+	n := s.network
 	if s.address, err = n.take(); err != nil {
-		return nil, err
+		return err
 	}
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.netns.Fd())
 	err = n.ip(ctx, nil,
 		"link add "+s.link+" type veth peer name eth0 netns "+path,
-		"link set dev "+s.link+" master "+n.bridge+" alias "+fullName(p)+" up")
+		"link set dev "+s.link+" master "+n.bridge+" alias "+name+" up")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s, n.ip(ctx, s.netns,
+	return n.ip(ctx, s.netns,
 		"link set dev lo up",
 		fmt.Sprintf("address add %s/%d dev eth0", s.address, n.address.Bits()),
 		"link set dev eth0 up",

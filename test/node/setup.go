@@ -14,7 +14,7 @@ import (
 )
 
 // capabilities are those of a container that neither adds nor drops any, as with
-// containerd.
+// containerd; but they make no devices: nothing keeps those of the machine from them.
 var capabilities = map[corev1.Capability]uintptr{
 	"AUDIT_WRITE":      unix.CAP_AUDIT_WRITE,
 	"CHOWN":            unix.CAP_CHOWN,
@@ -22,7 +22,6 @@ var capabilities = map[corev1.Capability]uintptr{
 	"FOWNER":           unix.CAP_FOWNER,
 	"FSETID":           unix.CAP_FSETID,
 	"KILL":             unix.CAP_KILL,
-	"MKNOD":            unix.CAP_MKNOD,
 	"NET_BIND_SERVICE": unix.CAP_NET_BIND_SERVICE,
 	"NET_RAW":          unix.CAP_NET_RAW,
 	"SETFCAP":          unix.CAP_SETFCAP,

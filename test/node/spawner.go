@@ -52,10 +52,13 @@ func (s *spawner) makeNamespace() (netns *os.File, err error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("make a network namespace: %w", err)
 		}
-		if netns, err = openNamespace(); err != nil {
-			return err
+		if netns, err = openNamespace(); err == nil {
+			err = enter(home)
 		}
-		return enter(home)
+		if err != nil {
+			panic(err) // the thread is nobody's now: what follows would run in the Pod
+		}
+		return nil
 	})
 	return netns, err
 }
