@@ -3,6 +3,7 @@ package e2e
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -83,6 +84,22 @@ func replicasServe(w *suite.World) string {
 	return string(secret.Data["ca.crt"])
 }
 
+// trusted is an error unless all webhooks trust this.
+func trusted(w *suite.World, bundle string) error {
+	w.T.Helper()
+	found := strings.Fields(shell(w.T, "kubectl get mutatingwebhookconfiguration/fencedlease validatingwebhookconfiguration/fencedlease --output "+
+		`jsonpath='{range .items[*].webhooks[*]}{.clientConfig.caBundle}{"\n"}{end}'`))
+	if len(found) != 5 {
+		return fmt.Errorf("%d webhooks have an authority", len(found))
+	}
+	for _, encoded := range found {
+		if encoded != base64.StdEncoding.EncodeToString([]byte(bundle)) {
+			return errors.New("a webhook trusts something else")
+		}
+	}
+	return nil
+}
+
 // kept is what an uninstallation leaves: the CRD, and what the API server itself makes
 // of it.
 var kept = []string{"CustomResourceDefinition /fencedleases.fencedlease.io", "APIService /v1alpha1.fencedlease.io"}
@@ -123,7 +140,7 @@ func onlyAdded(t *testing.T, before, added []string) error {
 			errs = append(errs, errors.New("left: "+object))
 		}
 	}
-	for _, object := range added {
+	for _, object := range slices.Concat(before, added) {
 		if !slices.Contains(now, object) {
 			errs = append(errs, errors.New("gone: "+object))
 		}

@@ -48,12 +48,16 @@ func TestInstallation(t *testing.T) {
 			underLoad(t, lossless, func(w *suite.World) {
 				old := replicasServe(w)
 				page.do(t, "Replace the authority")
+				var next string
 				w.Eventually("all replicas serve a certificate of another authority", func() error {
-					if now := replicasServe(w); now != "" && now != old {
+					if next = replicasServe(w); next != "" && next != old {
 						return nil
 					}
 					return errors.New("they do not")
 				})
+				w.Must(trusted(w, next+old))
+				page.do(t, "Stop trusting the old authority")
+				w.Eventually("the old authority is not trusted", func() error { return trusted(w, next) })
 			})
 		}},
 		{"upgrade to other values", func(t *testing.T) {
@@ -65,7 +69,7 @@ func TestInstallation(t *testing.T) {
 		{"upgrade to the next version", func(t *testing.T) {
 			next := nextChart(t)
 			underLoad(t, lossless, func(*suite.World) { page.do(t, "A new version", "charts/fencedlease", next) })
-			if got := images(t); got != nextImage {
+			if got := images(t); got != nextImage+"\n" {
 				t.Errorf("the Pods have the image %s", got)
 			}
 			if said, err := noted(t, guarded); err != nil {
@@ -74,7 +78,7 @@ func TestInstallation(t *testing.T) {
 		}},
 		{"rollback", func(t *testing.T) {
 			underLoad(t, lossless, func(*suite.World) { page.do(t, "Roll back") })
-			if got := images(t); got != image {
+			if got := images(t); got != image+"\n" {
 				t.Errorf("the Pods have the image %s", got)
 			}
 			if said, err := noted(t, guarded); err == nil || !strings.Contains(said, ".spec.note: field not declared in schema") {
@@ -111,8 +115,8 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
-// images are those of the manager's Pods that are not about to end.
+// images are those that the manager's Pods run.
 func images(t *testing.T) string {
 	t.Helper()
-	return shell(t, "kubectl get deployment fencedlease --namespace "+namespace+" --output jsonpath='{.spec.template.spec.containers[*].image}'")
+	return shell(t, "kubectl get pods --namespace "+namespace+" --selector app.kubernetes.io/name=fencedlease --output jsonpath='{.items[*].status.containerStatuses[*].image}' | tr ' ' '\n' | sort --unique")
 }

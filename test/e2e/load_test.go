@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -77,10 +80,13 @@ func lossless(t *testing.T, _ time.Time, failed []traffic.Failure) {
 }
 
 // crash: what is under way in a process that is killed, or is led to it before its end
-// is known, fails. Nothing after that, and all of it says why.
+// is known, fails: a few requests. Nothing after that, and all of it says why.
 func crash(t *testing.T, began time.Time, failed []traffic.Failure) {
 	t.Helper()
-	const known = 3 * time.Second
+	const known, few = 3 * time.Second, 25
+	if len(failed) > few {
+		t.Errorf("%d requests failed", len(failed))
+	}
 	for _, f := range failed {
 		if f.At.Sub(began) > known {
 			t.Errorf("failed %s after the crash: %v", f.At.Sub(began).Round(time.Millisecond), f.Err)
@@ -105,6 +111,9 @@ func killReplica(w *suite.World) {
 	w.T.Helper()
 	leader := leads(w)
 	pod := pod(w, namespace, leader)
+	if !strings.Contains(metrics(w, pod), `fencedlease_webhook_decisions_total{decision="allow"`) {
+		w.T.Errorf("nothing was asked of %s", leader)
+	}
 	restarts := pod.Status.ContainerStatuses[0].RestartCount
 	w.Must(syscall.Kill(pid(w, pod), syscall.SIGKILL))
 	w.Eventually("it is there again", func() error {
@@ -114,6 +123,21 @@ func killReplica(w *suite.World) {
 		}
 		return nil
 	})
+}
+
+// metrics are those of a Pod.
+func metrics(w *suite.World, pod *corev1.Pod) string {
+	w.T.Helper()
+	ctx, cancel := context.WithTimeout(w.Ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(pod.Status.PodIP, "8080")+"/metrics", nil)
+	w.Must(err)
+	response, err := http.DefaultClient.Do(request)
+	w.Must(err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	w.Must(err)
+	return string(text)
 }
 
 // ready says whether a Pod is ready.

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// page is docs/install.md, whose commands are run as they are.
+// page is docs/install.md, whose commands are run as they are, but those about the
+// image: there is no container engine.
 type page struct {
 	blocks map[string][]string // of sh, under each heading
 	run    map[string]bool     // the headings whose blocks were run

@@ -81,26 +81,42 @@ func Send(w *suite.World) (*Traffic, func()) {
 		l.leases = append(l.leases, lease)
 	}
 	ctx, cancel := context.WithCancel(w.Ctx)
+	begin := time.Now()
 	l.every(ctx, time.Second/writesPerSecond, l.write)
 	l.every(ctx, time.Second/handOversPerSecond, l.handOver)
 	return l, func() {
+		seconds := time.Since(begin).Seconds()
 		cancel()
 		l.running.Wait()
+		l.sound(seconds)
+	}
+}
+
+// sound: there was as much load as there should have been, and most of it did
+// something. No failures of nothing would prove nothing.
+func (l *Traffic) sound(seconds float64) {
+	l.w.T.Helper()
+	writes, handOvers, admitted := float64(l.writes.Load()), float64(l.handOvers.Load()), float64(l.admitted.Load())
+	if writes < 0.95*writesPerSecond*seconds-1 || handOvers < 0.95*handOversPerSecond*seconds-1 {
+		l.w.T.Errorf("too little load in %.1f s: %s", seconds, l)
+	}
+	if admitted < 0.6*writes {
+		l.w.T.Errorf("most writes were not admitted: %s", l)
 	}
 }
 
 func (f *fencedLease) object(n int) string { return fmt.Sprintf("%s-account-%d", f.name, n) }
 
-// every starts one call after another, without waiting for any.
+// every starts one call after another, without waiting for any. What a busy machine
+// kept from its time is made up for.
 func (l *Traffic) every(ctx context.Context, period time.Duration, do func(n int)) {
+	begin := time.Now()
 	l.running.Go(func() {
-		ticker := time.NewTicker(period)
-		defer ticker.Stop()
 		for n := 0; ; n++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-ticker.C:
+			case <-time.After(time.Until(begin.Add(time.Duration(n+1) * period))):
 				l.running.Go(func() { do(n) })
 			}
 		}
@@ -142,6 +158,9 @@ func (l *Traffic) handOver(n int) {
 	})
 	if err != nil {
 		l.fail(fmt.Errorf("hand-over %d: %w", next, err))
+		if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown { // it was refused: the term goes on
+			lease.asked.Store(lease.token.Load())
+		}
 		return
 	}
 	got := int64(suite.Keys(updated).CurrentToken())
