@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestExpand(t *testing.T) {
@@ -99,5 +103,21 @@ func TestAddresses(t *testing.T) {
 	}
 	if want := []string{"10.1.1.3", "10.1.1.4", "10.1.1.5", "10.1.1.6", "10.1.1.1"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A Pod that is deleted while its network is made gets none, and leaves nothing.
+func TestConnectIsCancelled(t *testing.T) {
+	spawner := newSpawner()
+	defer spawner.close()
+	n := &network{
+		bridge: "pods9", address: netip.MustParsePrefix("10.1.1.1/29"), spawner: spawner,
+		used: map[netip.Addr]bool{}, last: netip.MustParseAddr("10.1.1.1"),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s, err := n.connect(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pod", UID: "0123456789abcdef"}})
+	if s != nil || err == nil || len(n.used) > 0 {
+		t.Errorf("got %v with %d addresses in use: %v", s, len(n.used), err)
 	}
 }
