@@ -15,31 +15,24 @@ import (
 )
 
 // TestReplicasComeAndGo: two replicas behind one address, under load. The API server
-// talks HTTP/1.1 to a webhook of a Service and HTTP/2 to one at a URL: the one keeps
-// a connection for each call under way, the other a single one for all.
+// talks HTTP/2 to a webhook at a URL, and keeps a single connection for all calls under
+// way. HTTP/1.1, with a connection for each, is how it talks to a Service: test/e2e.
 func TestReplicasComeAndGo(t *testing.T) {
-	for name, environment := range map[string]string{"HTTP/2": "", "HTTP/1.1": "http2client=0"} {
-		t.Run(name, func(t *testing.T) {
-			if environment != "" {
-				t.Setenv("GODEBUG", environment) // of the API server
-			}
-			c, err := cluster.Start(t.Context(), cluster.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := c.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-			if err := c.Install(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			t.Run("rolling restart", func(t *testing.T) { rollingRestart(suite.In(t, c), c) })
-			t.Run("rolling restart without a delay", func(t *testing.T) { withoutDelay(suite.In(t, c), c) })
-			t.Run("killed", func(t *testing.T) { killed(suite.In(t, c), c) })
-		})
+	c, err := cluster.Start(t.Context(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("rolling restart", func(t *testing.T) { rollingRestart(suite.In(t, c), c) })
+	t.Run("rolling restart without a delay", func(t *testing.T) { withoutDelay(suite.In(t, c), c) })
+	t.Run("killed", func(t *testing.T) { killed(suite.In(t, c), c) })
 }
 
 // rollingRestart: each replica is restarted in turn, twice, and nothing is lost.
