@@ -67,11 +67,11 @@ unit: gcc ## Tests that need nothing but Go, with the race detector
 integration: gcc node iproute control-plane bin/tools/helm bin/tools/promtool bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
 	export $(RACE) $(WITH_ASSETS) \
 		FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" FENCEDLEASE_PLUGIN="$(abspath bin/kubectl-fence-race)"; \
-	packages=$$(go list ./test/... | grep -Ev '/test/(load|leadership|e2e)$$'); \
+	packages=$$(go list ./test/... | grep -Ev '/test/(blackhole|load|leadership|e2e)$$'); \
 	go test -race -count=1 -p 2 -timeout 40m $$packages; \
 	(cd test/node && go test -race -count=1 -timeout 10m .); \
-	echo "integration: under load, and leaders that are paused, with the figures"; \
-	go test -race -count=1 -p 1 -v -timeout 40m ./test/leadership ./test/load
+	echo "integration: under load, with webhooks that never answer, and leaders that are paused, with the figures"; \
+	go test -race -count=1 -p 1 -v -timeout 40m ./test/leadership ./test/load ./test/blackhole
 
 .PHONY: e2e
 e2e: iproute control-plane bin/tools/helm bin/manager bin/kubectl-fence bin/test-node ## Install the chart on a node, upgrade it under load, uninstall it; as root, on Linux

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"net"
@@ -82,6 +83,12 @@ func (c *Cluster) WebhookURL(path string) string {
 
 // WebhookAddress is where the API server calls the webhooks.
 func (c *Cluster) WebhookAddress() string { return address(c.webhook.port) }
+
+// WebhookCertificate is the certificate that the webhooks have, with its key: for
+// somebody else in their place.
+func (c *Cluster) WebhookCertificate() (tls.Certificate, error) {
+	return tls.LoadX509KeyPair(filepath.Join(c.webhook.certDir, "tls.crt"), filepath.Join(c.webhook.certDir, "tls.key"))
+}
 
 // WebhookCA is the authority, in PEM, of the certificate that the webhooks have.
 func (c *Cluster) WebhookCA() []byte { return bytes.Clone(c.webhook.bundle) }
