@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +60,22 @@ func TestCheckForAUser(t *testing.T) {
 	ann.fence("check", "-n", "fencedlease-system").fails("not sound").has(ann.fence("check", "-n", "fencedlease-system").Stdout, "✗ guard answers", "the operator's own is never fenced")
 }
 
+// hearing is told when a command says a word for the first time.
+type hearing struct {
+	word  string
+	heard chan struct{}
+	said  string
+}
+
+func (h *hearing) Write(text []byte) (int, error) {
+	before := strings.Contains(h.said, h.word)
+	h.said += string(text)
+	if !before && strings.Contains(h.said, h.word) {
+		close(h.heard)
+	}
+	return len(text), nil
+}
+
 // TestCheckFindsOut what is wrong with the installation, and waits until it is right.
 // It changes the installation, so no other test may run.
 func TestCheckFindsOut(t *testing.T) {
@@ -105,9 +120,15 @@ func TestCheckFindsOut(t *testing.T) {
 	change(func(*admissionv1.ValidatingWebhookConfiguration) {})
 	w.Must(suite.Manager.Stop(w.Ctx))
 	says("✗ mint answers", "✗ guard answers", "connection refused", "the API server does not reach the operator")
-	done := make(chan result)
+	done := make(chan result, 1)
+	waits := &hearing{word: "Waiting for mint answers: ", heard: make(chan struct{})}
+	ann.listener = waits
 	go func() { done <- ann.fence("check", "--wait=1m") }()
-	time.Sleep(time.Second)
+	select {
+	case <-waits.heard:
+	case r := <-done:
+		t.Fatalf("it did not wait: %s%s", r.Stdout, r.Stderr)
+	}
 	w.Must(suite.Manager.Restart(w.Ctx))
 	r := <-done
 	r.warns("Waiting for mint answers: ").has(r.Stdout, "✓ mint answers", "✓ guard answers")

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ type terminal struct {
 	name       string // as the API server knows who sits there
 	kubeconfig string
 	env        []string
+	listener   io.Writer // hears what is said on standard error, if not nil
 }
 
 // at sits an actor down at a terminal.
@@ -64,6 +66,9 @@ func (t terminal) kubectl(stdin string, args ...string) result {
 	var stdout, stderr strings.Builder
 	command := exec.CommandContext(t.w.Ctx, kubectl, args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	if t.listener != nil {
+		command.Stderr = io.MultiWriter(&stderr, t.listener)
+	}
 	command.Dir = filepath.Dir(t.kubeconfig)
 	command.Env = slices.Concat(os.Environ(), []string{
 		"KUBECONFIG=" + t.kubeconfig, "KUBECACHEDIR=" + filepath.Join(command.Dir, "cache"), "KUBERC=off", "HOME=" + command.Dir,
