@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/fencedlease/fencedlease/store/sqlfence"
 	"github.com/fencedlease/fencedlease/test/stores/server"
 )
@@ -58,6 +60,10 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
+	// It tells of every connection that is cut; so do the errors.
+	if err := mysql.SetLogger(&mysql.NopLogger{}); err != nil {
+		return 1, err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	started := make(chan error)

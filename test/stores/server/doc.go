@@ -3,7 +3,7 @@
 // directory. Nothing of them is left after Stop, nor after a process that was killed,
 // but its files.
 //
-// Their programs come from the distribution's packages; `make postgres mariadb` installs
+// Their programs come from the distribution's packages; `make postgresql mariadb` installs
 // them. They take no durability upon themselves (fsync off): a test may kill connections,
 // not the machine.
 package server

@@ -1,14 +1,21 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 )
 
 // Proxy stands between clients and a server, and cuts connections.
 type Proxy struct {
+	// Commits is the share of commits, from 0 to 1, that it cuts: half of them
+	// before the server gets them, half before the client gets the answer. To be set
+	// before clients connect.
+	Commits float64
+
 	listener net.Listener
 	to       string
 
@@ -54,25 +61,52 @@ func (p *Proxy) serve(ctx context.Context) {
 		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 			p.wait.Go(func() {
 				defer end()
+				if way[0] == client {
+					p.copyCommits(way[1], way[0])
+					return
+				}
 				_, _ = io.Copy(way[1], way[0])
 			})
 		}
 	}
 }
 
-// Cut breaks all connections at once, wherever they are: between a statement and its
-// answer, between a COMMIT and its answer.
-func (p *Proxy) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for conn := range p.conns {
-		_ = conn.Close()
+// copyCommits copies what a client sends, and ends in the middle of some commits: it finds
+// them as the drivers send them, in one packet.
+func (p *Proxy) copyCommits(server io.Writer, client io.Reader) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		cut := bytes.Contains(bytes.ToLower(buffer[:n]), []byte("commit")) && rand.Float64() < p.Commits
+		if cut && rand.IntN(2) == 0 {
+			return
+		}
+		if _, err := server.Write(buffer[:n]); err != nil || cut {
+			return
+		}
 	}
 }
 
-// Close ends the proxy.
+// Cut breaks one connection, wherever it is.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for conn := range p.conns { // in any order
+		_ = conn.Close()
+		return
+	}
+}
+
+// Close ends the proxy, and all connections.
 func (p *Proxy) Close() {
 	_ = p.listener.Close()
-	p.Cut()
+	p.mu.Lock()
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.mu.Unlock()
 	p.wait.Wait()
 }

@@ -87,17 +87,19 @@ func unprivileged() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// program finds a program in the PATH, and where Debian puts it outside of that.
+// program finds a program where Debian puts it outside of the PATH, in which it has
+// wrappers of some, and then in the PATH.
 func program(name string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil {
-		return filepath.EvalSymlinks(path)
-	}
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin/", "/usr/sbin/"} {
 		if found, _ := filepath.Glob(pattern + name); len(found) > 0 {
 			return found[len(found)-1], nil
 		}
 	}
-	return "", fmt.Errorf("there is no %s: `make postgres mariadb` installs it", name)
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("there is no %s: `make postgresql mariadb` installs it", name)
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 // run runs a program that prepares something, to its end.
