@@ -32,6 +32,9 @@ var (
 	// very token, in one row.
 	ErrStatement = errors.New("the statement is no row fence")
 
+	// ErrResource says that a name cannot be that of a resource.
+	ErrResource = errors.New("the name of a resource has 1 to 255 bytes of UTF-8 without NUL")
+
 	// ErrRange says that a value does not fit its column. A column for tokens is a
 	// BIGINT.
 	ErrRange = errors.New("a value is out of the range of its column; one for fencing tokens must be BIGINT")
@@ -44,9 +47,10 @@ var (
 	// passed over: it must be rolled back.
 	ErrAborted = errors.New("the transaction failed before, and takes no more statements: roll it back")
 
-	// ErrCommitUnknown says that the answer to a COMMIT did not arrive. The
-	// transaction may have been committed or not; it is not run again. The token
-	// makes it safe to find out: read what is stored, and work on from there.
+	// ErrCommitUnknown says that the answer to a COMMIT did not arrive, or that the work
+	// ended the transaction itself. It may have been committed or not, and is not run
+	// again. The token makes it safe to find out: read what is stored, and work on from
+	// there.
 	ErrCommitUnknown = errors.New("it is not known whether the transaction was committed")
 
 	// ErrSetup says that the database, or the connection to it, is not set up for

@@ -56,11 +56,8 @@ func (s *Store) Fence(ctx context.Context, tx *sql.Tx, resource string, token fe
 }
 
 func validResource(resource string) error {
-	switch {
-	case resource == "", len(resource) > maxResource:
-		return fmt.Errorf("sqlfence: the name of a resource has 1 to %d bytes, not %d", maxResource, len(resource))
-	case !utf8.ValidString(resource), strings.ContainsRune(resource, 0):
-		return fmt.Errorf("sqlfence: the name of a resource is UTF-8 without NUL, not %q", resource)
+	if resource == "" || len(resource) > maxResource || !utf8.ValidString(resource) || strings.ContainsRune(resource, 0) {
+		return fmt.Errorf("sqlfence: %.64q, of %d bytes: %w", resource, len(resource), ErrResource)
 	}
 	return nil
 }

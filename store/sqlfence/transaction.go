@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 )
 
 // transaction is one that is committed whole or not at all, even if the work passes
@@ -46,7 +47,9 @@ func (s *Store) begin(ctx context.Context, options *sql.TxOptions) (*transaction
 // commit is explained already.
 func (t *transaction) commit(ctx context.Context) error {
 	if t.guard {
-		if _, err := t.ExecContext(ctx, `RELEASE SAVEPOINT sqlfence`); err != nil {
+		if _, err := t.ExecContext(ctx, `RELEASE SAVEPOINT sqlfence`); errors.Is(err, sql.ErrTxDone) {
+			return explainCommit(err)
+		} else if err != nil {
 			return explain(err)
 		}
 	}

@@ -89,7 +89,7 @@ func TestResourceFenceOnWhatIsWrong(t *testing.T) {
 		"token 2^53":     {"payments", fence.MaxToken + 1, "a fencing token is"},
 		"no token":       {"payments", fence.None, "a fencing token is"},
 		"no name":        {"", 1, "1 to 255 bytes"},
-		"a long name":    {strings.Repeat("x", 256), 1, "1 to 255 bytes, not 256"},
+		"a long name":    {strings.Repeat("x", 256), 1, "256 bytes: the name of a resource has 1 to 255 bytes"},
 		"no UTF-8":       {"\xff", 1, "UTF-8"},
 		"a NUL in there": {"a\x00b", 1, "UTF-8 without NUL"},
 	}

@@ -80,7 +80,7 @@ func (p *Proxy) copyCommits(server io.Writer, client io.Reader) {
 		if err != nil {
 			return
 		}
-		cut := bytes.Contains(bytes.ToLower(buffer[:n]), []byte("commit")) && rand.Float64() < p.Commits
+		cut := isCommit(buffer[:n]) && rand.Float64() < p.Commits
 		if cut && rand.IntN(2) == 0 {
 			return
 		}
@@ -88,6 +88,12 @@ func (p *Proxy) copyCommits(server io.Writer, client io.Reader) {
 			return
 		}
 	}
+}
+
+// isCommit says whether a packet has a COMMIT, which is not the word autocommit.
+func isCommit(packet []byte) bool {
+	packet = bytes.ToLower(packet)
+	return bytes.Contains(packet, []byte("commit")) && !bytes.Contains(packet, []byte("autocommit"))
 }
 
 // Cut breaks one connection, wherever it is.
