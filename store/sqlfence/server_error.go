@@ -21,16 +21,31 @@ func serverErrorOf(err error) serverError {
 	if e := interface{ SQLState() string }(nil); errors.As(err, &e) {
 		return serverError{state: e.SQLState()}
 	}
-	for ; err != nil; err = errors.Unwrap(err) {
-		value := reflect.Indirect(reflect.ValueOf(err))
-		if value.Kind() != reflect.Struct {
-			continue
-		}
-		if number := value.FieldByName("Number"); number.IsValid() && number.Kind() == reflect.Uint16 {
-			return serverError{number: number.Interface().(uint16)}
+	return serverError{number: numberOf(err)}
+}
+
+// numberOf is the first Number in the tree of an error, 0 if there is none.
+func numberOf(err error) uint16 {
+	if err == nil {
+		return 0
+	}
+	value := reflect.Indirect(reflect.ValueOf(err))
+	if value.Kind() == reflect.Struct {
+		if field, ok := value.Type().FieldByName("Number"); ok && len(field.Index) == 1 { // not of an embedded struct
+			if number, ok := value.FieldByIndex(field.Index).Interface().(uint16); ok {
+				return number
+			}
 		}
 	}
-	return serverError{}
+	if several, ok := any(err).(interface{ Unwrap() []error }); ok {
+		for _, err := range several.Unwrap() {
+			if number := numberOf(err); number != 0 {
+				return number
+			}
+		}
+		return 0
+	}
+	return numberOf(errors.Unwrap(err))
 }
 
 func (e serverError) is(kind answers) bool {
