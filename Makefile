@@ -166,7 +166,7 @@ postgresql:
 
 .PHONY: mariadb
 mariadb:
-	@PATH="$$PATH:/usr/sbin" hack/ensure-program.sh mariadbd "tests of stores" mariadb-server-core
+	@PATH="$$PATH:/usr/sbin" hack/ensure-program.sh mariadbd "tests of stores" mariadb-server-core mariadb-client-core
 
 .PHONY: curl
 curl:

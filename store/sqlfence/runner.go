@@ -26,7 +26,8 @@ const (
 
 // Work is the body of a transaction. It reads what it needs in the transaction, and
 // returns every error that it meets there. It may be called several times, each in a new
-// transaction after the last was rolled back: it must have no effect elsewhere.
+// transaction after the last was rolled back: it must have no effect elsewhere. It must
+// not end the transaction, nor run statements that do, as CREATE TABLE in MySQL.
 type Work func(ctx context.Context, tx *sql.Tx, token fence.Token) error
 
 // Runner runs transactions under a fence. Its methods are safe for concurrent use.

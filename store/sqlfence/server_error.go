@@ -83,9 +83,11 @@ var (
 		numbers: []uint16{1264},
 	}
 	aborted = answers{
-		// in_failed_sql_transaction; the second is what RELEASE SAVEPOINT says after
-		// the server has rolled back by itself: ER_SP_DOES_NOT_EXIST
-		states:  []string{"25P02"},
+		// in_failed_sql_transaction
+		states: []string{"25P02"},
+	}
+	noSavepoint = answers{
+		// ER_SP_DOES_NOT_EXIST
 		numbers: []uint16{1305},
 	}
 	noTable = answers{

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 )
 
 // transaction is one that is committed whole or not at all, even if the work passes
@@ -47,9 +48,13 @@ func (s *Store) begin(ctx context.Context, options *sql.TxOptions) (*transaction
 // commit is explained already.
 func (t *transaction) commit(ctx context.Context) error {
 	if t.guard {
-		if _, err := t.ExecContext(ctx, `RELEASE SAVEPOINT sqlfence`); errors.Is(err, sql.ErrTxDone) {
+		_, err := t.ExecContext(ctx, `RELEASE SAVEPOINT sqlfence`)
+		switch {
+		case errors.Is(err, sql.ErrTxDone):
 			return explainCommit(err)
-		} else if err != nil {
+		case serverErrorOf(err).is(noSavepoint):
+			return fmt.Errorf("sqlfence: %w: the transaction that began is gone: an error was passed over after which it was rolled back, or a statement committed it, as CREATE TABLE does: %w", ErrAborted, err)
+		case err != nil:
 			return explain(err)
 		}
 	}

@@ -151,3 +151,22 @@ func TestRowFenceOnWhatIsWrong(t *testing.T) {
 		}
 	})
 }
+
+// The statement is the caller's own: it may end as it likes.
+func TestRowFenceLeavesTheStatementAlone(t *testing.T) {
+	each(t, func(t *testing.T, d *database) {
+		db, store := d.store(t)
+		d.exec(t, db, `INSERT INTO account VALUES (99, 0, 0)`)
+		for token, end := range []string{1: "", 2: ";", 3: " ;\n", 4: " -- of account 99", 5: "\n/* of account 99 */ "} {
+			if token == 0 {
+				continue
+			}
+			err := sqlfence.Runner{Store: store, Leadership: sqlfence.Fixed(fence.Token(token))}.Run(t.Context(), func(ctx context.Context, tx *sql.Tx, fencing fence.Token) error {
+				return store.Update(ctx, tx, d.accounts(sqlfence.NotOlder).Row(99), fencing, d.sql(setBalance+end), 7, fencing, 99, fencing)
+			})
+			if err != nil {
+				t.Errorf("with %q in the end: %v", end, err)
+			}
+		}
+	})
+}

@@ -24,8 +24,8 @@ func tokens(hands ...fence.Token) sqlfence.Leadership {
 	})
 }
 
-// deposit adds to account 99 what it has read, in a transaction that its resource fences.
-func deposit(d *database, amount int64, tried *[]fence.Token) sqlfence.Work {
+// depositing adds to account 99 what it has read, in a transaction that its resource fences.
+func depositing(d *database, amount int64, tried *[]fence.Token) sqlfence.Work {
 	return func(ctx context.Context, tx *sql.Tx, token fence.Token) error {
 		*tried = append(*tried, token)
 		var balance int64
@@ -70,7 +70,7 @@ func TestRunnerLeadsAgain(t *testing.T) {
 				}
 				var tried []fence.Token
 				err := sqlfence.Runner{Store: store, Leadership: tc.leadership(), Resource: "payments", MaxTerms: tc.maxTerms}.
-					Run(t.Context(), deposit(d, 5, &tried))
+					Run(t.Context(), depositing(d, 5, &tried))
 				if errors.Is(err, sqlfence.ErrStale) != tc.wantStale || err == nil && tc.wantWords != "" || err != nil && (tc.wantWords == "" || !strings.Contains(err.Error(), tc.wantWords)) {
 					t.Errorf("it returned %v", err)
 				}
@@ -251,7 +251,7 @@ func TestRunnerOnALeftTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		var tried []fence.Token
-		if err := (sqlfence.Runner{Store: store, Leadership: sqlfence.Fixed(7), Resource: "payments"}).Run(t.Context(), deposit(d, 5, &tried)); err != nil {
+		if err := (sqlfence.Runner{Store: store, Leadership: sqlfence.Fixed(7), Resource: "payments"}).Run(t.Context(), depositing(d, 5, &tried)); err != nil {
 			t.Errorf("it returned %v", err)
 		}
 		if balance := number(t, db, `SELECT balance FROM account`); balance != 105 {
