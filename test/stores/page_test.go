@@ -33,7 +33,7 @@ func deposit(ctx context.Context, store *sqlfence.Store, leadership sqlfence.Lea
 	runner := sqlfence.Runner{Store: store, Leadership: leadership}
 	return runner.Run(ctx, func(ctx context.Context, tx *sql.Tx, token fence.Token) error {
 		var balance int64
-		if err := tx.QueryRowContext(ctx, `SELECT balance FROM account WHERE id = $1`, id).Scan(&balance); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT balance FROM account WHERE id = $1 FOR UPDATE`, id).Scan(&balance); err != nil {
 			return err
 		}
 		return store.Update(ctx, tx, accounts.Row(id), token,

@@ -73,7 +73,7 @@ func (p *Proxy) serve(ctx context.Context) {
 
 // copyCommits copies what a client sends, and ends in the middle of some commits: it finds
 // them as the drivers send them, in one packet.
-func (p *Proxy) copyCommits(server io.Writer, client io.Reader) {
+func (p *Proxy) copyCommits(server io.Writer, client io.ReadCloser) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(buffer)
@@ -81,6 +81,9 @@ func (p *Proxy) copyCommits(server io.Writer, client io.Reader) {
 			return
 		}
 		cut := isCommit(buffer[:n]) && rand.Float64() < p.Commits
+		if cut {
+			_ = client.Close() // first, so that no answer gets through
+		}
 		if cut && rand.IntN(2) == 0 {
 			return
 		}
