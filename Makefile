@@ -64,7 +64,7 @@ unit: gcc ## Tests that need nothing but Go, with the race detector
 	go test -C hack/pictures ./...
 
 .PHONY: integration
-integration: gcc node iproute control-plane bin/tools/helm bin/tools/promtool bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
+integration: gcc node iproute postgresql mariadb curl control-plane bin/tools/helm bin/tools/promtool bin/manager-race bin/kubectl-fence-race ## Tests against a real control plane, with the race detector
 	export $(RACE) $(WITH_ASSETS) \
 		FENCEDLEASE_MANAGER="$(abspath bin/manager-race)" FENCEDLEASE_PLUGIN="$(abspath bin/kubectl-fence-race)"; \
 	packages=$$(go list ./test/... | grep -Ev '/test/(blackhole|load|leadership|e2e)$$'); \
@@ -72,6 +72,10 @@ integration: gcc node iproute control-plane bin/tools/helm bin/tools/promtool bi
 	(cd test/node && go test -race -count=1 -timeout 10m .); \
 	echo "integration: under load, with webhooks that never answer, and leaders that are paused, with the figures"; \
 	go test -race -count=1 -p 1 -v -timeout 40m ./test/leadership ./test/load ./test/blackhole
+
+.PHONY: stores
+stores: gcc postgresql mariadb curl ## The fences of databases under 100,000 writes on each, with cut connections; about 5 minutes
+	$(RACE) FENCEDLEASE_STORE_WRITES=100000 go test -race -count=1 -v -timeout 40m -run 'TestContention' ./test/stores
 
 .PHONY: e2e
 e2e: iproute control-plane bin/tools/helm bin/manager bin/kubectl-fence bin/test-node ## Install the chart on a node, upgrade it under load, uninstall it; as root, on Linux
@@ -151,6 +155,22 @@ gcc:
 .PHONY: iproute
 iproute:
 	@hack/ensure-program.sh ip "network namespaces of tests" iproute2
+
+# Servers for tests, which the tests start themselves. The programs of PostgreSQL are not
+# in the PATH on Debian; those of MariaDB not in everyone's. The package of PostgreSQL would
+# start a server of its own, but in runlevel 1 (invoke-rc.d).
+.PHONY: postgresql
+postgresql:
+	@PATH="$$PATH:$$(printf '%s:' /usr/lib/postgresql/*/bin)"; \
+	RUNLEVEL=1 hack/ensure-program.sh initdb "tests of stores" postgresql
+
+.PHONY: mariadb
+mariadb:
+	@PATH="$$PATH:/usr/sbin" hack/ensure-program.sh mariadbd "tests of stores" mariadb-server-core mariadb-client-core
+
+.PHONY: curl
+curl:
+	@hack/ensure-program.sh curl "tests of stores" curl
 
 .PHONY: node
 node:

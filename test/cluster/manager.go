@@ -89,14 +89,14 @@ func (c *Cluster) newManager(ctx context.Context, opts ManagerOptions) (_ *Manag
 	}
 	m.webhookPort = c.webhook.port
 	if opts.OwnPort {
-		if m.webhookPort, err = freePort(ctx); err != nil {
+		if m.webhookPort, err = FreePort(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if m.metricsPort, err = freePort(ctx); err != nil {
+	if m.metricsPort, err = FreePort(ctx); err != nil {
 		return nil, err
 	}
-	if m.healthPort, err = freePort(ctx); err != nil {
+	if m.healthPort, err = FreePort(ctx); err != nil {
 		return nil, err
 	}
 	cfg, err := c.tokenConfig(ctx, Namespace, ServiceAccount, nil)

@@ -77,7 +77,7 @@ func TestManager(t *testing.T) {
 	})
 
 	t.Run("can have a second beside it", func(t *testing.T) {
-		port, err := freePort(ctx)
+		port, err := FreePort(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

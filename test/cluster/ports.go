@@ -21,8 +21,9 @@ var portsTried atomic.Int64
 
 func init() { portsTried.Store(int64(os.Getpid()) * 97) }
 
-// freePort is a port of the loopback interface on which nobody listens.
-func freePort(ctx context.Context) (int, error) {
+// FreePort is a port of the loopback interface on which nobody listens, and which no
+// outgoing connection is given.
+func FreePort(ctx context.Context) (int, error) {
 	var config net.ListenConfig
 	var err error
 	for range 100 {

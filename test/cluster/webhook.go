@@ -44,7 +44,7 @@ func (w *webhookServer) prepare(ctx context.Context, dir string) (err error) {
 		}
 	}
 	w.certDir, w.bundle = dir, certificate
-	w.port, err = freePort(ctx)
+	w.port, err = FreePort(ctx)
 	return err
 }
 

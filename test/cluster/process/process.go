@@ -35,9 +35,20 @@ type Process struct {
 // file log and its process id in dir/name.pid. The directory must appear in one
 // of the arguments: it is how the process is recognized later.
 func Start(dir, name, path, log string, args ...string) (*Process, error) {
+	return StartAs(nil, dir, name, path, log, args...)
+}
+
+// StartAs is [Start] as another user, who must be able to reach dir and to write to it;
+// nil for the user of this process. Some servers refuse to run as root.
+func StartAs(user *syscall.Credential, dir, name, path, log string, args ...string) (*Process, error) {
 	shim, err := Shim(dir, name, path)
 	if err != nil {
 		return nil, err
+	}
+	if user != nil {
+		if err := os.Chown(shim, int(user.Uid), int(user.Gid)); err != nil {
+			return nil, err
+		}
 	}
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -53,7 +64,7 @@ func Start(dir, name, path, log string, args ...string) (*Process, error) {
 		Stderr: output,
 		// A Ctrl-C at the terminal is for the owner, which then stops its
 		// children in order.
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: user},
 	}}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
