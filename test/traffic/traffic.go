@@ -92,7 +92,7 @@ func Send(w *suite.World) (*Traffic, func()) {
 	}
 }
 
-// sound: there was as much load as there should have been, and most of it did
+// sound: there was as much load as there should have been, and much of it did
 // something. No failures of nothing would prove nothing.
 func (l *Traffic) sound(seconds float64) {
 	l.w.T.Helper()
@@ -100,8 +100,8 @@ func (l *Traffic) sound(seconds float64) {
 	if writes < 0.95*writesPerSecond*seconds-1 || handOvers < 0.95*handOversPerSecond*seconds-1 {
 		l.w.T.Errorf("too little load in %.1f s: %s", seconds, l)
 	}
-	if admitted < 0.6*writes {
-		l.w.T.Errorf("most writes were not admitted: %s", l)
+	if admitted < 0.25*writes {
+		l.w.T.Errorf("hardly any write was admitted: %s", l)
 	}
 }
 
