@@ -19,6 +19,9 @@ import (
 // ipTimeout is the deadline of a call of ip.
 const ipTimeout = 10 * time.Second
 
+// bridgeAddress is the link-layer address of the bridge, a locally administered one.
+const bridgeAddress = "0a:58:0a:4e:00:01"
+
 // network is the bridge, and the addresses behind it.
 type network struct {
 	bridge  string
@@ -40,7 +43,10 @@ func newNetwork(ctx context.Context, bridge string, address netip.Prefix, spawne
 	}
 	err := n.ip(ctx, nil,
 		"link set dev lo up",
-		"link add "+bridge+" type bridge forward_delay 0",
+		// With an address of its own: else it takes the smallest of its links', another one
+		// whenever Pods come and go, and those that are there would not find their gateway
+		// for a minute.
+		"link add "+bridge+" address "+bridgeAddress+" type bridge forward_delay 0",
 		"address add "+address.String()+" dev "+bridge,
 		"link set dev "+bridge+" up")
 	return n, err
