@@ -77,8 +77,6 @@ func TestInstallation(t *testing.T) {
 			}
 		}},
 		{"rollback", func(t *testing.T) {
-			// Not under load: while it serves the CRD anew, the API server may take longer for
-			// FencedLeases than mint waits.
 			page.do(t, "Roll back")
 			settled(suite.In(t, plane))
 			if got := images(t); got != image+"\n" {
